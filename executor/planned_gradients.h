@@ -30,9 +30,10 @@ class PlannedGradients final : public StorageHolder {
                                                        const std::vector<NamedTensor>& parameters,
                                                        std::byte* arena, bool poison_buffers);
 
-  // What is there goes home, as begin() does.
+  // What is there goes home, unless somebody else holds it.
   void adopt();
-  void begin() { adopt(); }
+  void put_away() { adopt(); }
+  void begin() {}  // none is loaded there
   // Throws c10::Error where the parameter has no gradient of the recorded size.
   void store(StayId stay, StepReport& report) override;
   // What its last store() takes home, there: whose gradient it is, and the copy.

@@ -110,8 +110,14 @@ void PlannedStep::State::begin() {
   // The step's driver is not installed yet.
   const StepMemoryGuard guard(memory_.get());
   if (memory_ != nullptr) {
-    const Status begun = memory_->begin_period();  // behind what goes away: it has its room
-    TORCH_CHECK_WITH(OutOfMemoryError, begun.ok(), "stowage: ", begun.error().text());
+    const Result<bool> came_back = memory_->begin_period();  // behind what goes away: its room
+    if (!came_back) {
+      const bool no_room = came_back.error().code == ErrorCode::condition;
+      TORCH_CHECK_WITH(OutOfMemoryError, !no_room, "stowage: ", came_back.error().text());
+      TORCH_CHECK(false, "stowage: ", came_back.error().text());
+    }
+    // What was made of the pages meanwhile is none of the step's.
+    if (*came_back) device_.reset_peak();
   }
   parameters_.begin();
   optimizer_state_.begin();
@@ -188,12 +194,12 @@ void PlannedStep::State::finish(bool streamed_stays) {
   device_.end_setup();  // a run from a trace that was saved records nothing
   host_updates_.drop();
   drop_all();
-  const auto put_away = [&](StorageHolder& holder) {
+  const auto end_or_abort = [&](StorageHolder& holder) {
     report_.unplanned_stored_bytes += streamed_stays ? holder.end() : holder.abort();
   };
-  put_away(parameters_);
-  put_away(optimizer_state_);
-  put_away(gradients_);
+  end_or_abort(parameters_);
+  end_or_abort(optimizer_state_);
+  end_or_abort(gradients_);
   streamed_out_ = false;
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <sstream>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 namespace stowage::executor {
 namespace {
@@ -19,6 +21,22 @@ bool only_allocates(std::string_view op) {
   return false;
 }
 
+// By PyTorch's generator's names for them, which join name and overload.
+const std::unordered_map<std::string, std::string>& aten_ops() {
+  static const auto* const ops = [] {
+    auto* const names = new std::unordered_map<std::string, std::string>;
+    constexpr std::string_view kAten = "aten::";
+    for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) {
+      if (!std::string_view(each.name).starts_with(kAten)) continue;
+      std::string joined = each.name.substr(kAten.size());
+      if (!each.overload_name.empty()) joined += "_" + each.overload_name;
+      names->emplace(std::move(joined), each.name);
+    }
+    return names;
+  }();
+  return *ops;
+}
+
 }  // namespace
 
 std::string op_of_frame(const std::string& line) {
@@ -28,16 +46,8 @@ std::string op_of_frame(const std::string& line) {
   const std::size_t from = begin + kNamespace.size();
   const std::size_t end = line.find("::", from);
   if (end == std::string::npos) return "";
-  const std::string name = line.substr(from, end - from);
-  // PyTorch's generator joins name and overload so.
-  for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) {
-    constexpr std::string_view kAten = "aten::";
-    if (!std::string_view(each.name).starts_with(kAten)) continue;
-    std::string joined = each.name.substr(kAten.size());
-    if (!each.overload_name.empty()) joined += "_" + each.overload_name;
-    if (joined == name) return each.name;
-  }
-  return "";
+  const auto found = aten_ops().find(line.substr(from, end - from));
+  return found == aten_ops().end() ? "" : found->second;
 }
 
 std::string allocating_op() {

@@ -19,8 +19,8 @@ class PagedMemory {
   PagedMemory(const PagedMemory&) = delete;
   PagedMemory& operator=(const PagedMemory&) = delete;
 
-  // Whole pages, inside of the region and of the memory; no address twice. Error (environment): it
-  // is refused; what was mapped stays.
+  // Whole pages, inside of the region and of the memory; no address twice. Errors (condition): the
+  // device has no page left; (environment): it is refused. What was mapped stays.
   [[nodiscard]] virtual Status map(const std::vector<simulator::Mapping>& mappings) = 0;
 
   // Only what these mapped stays, which is a part of what was: other pages are given back. What

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "executor/device/allocating_op.h"
 #include "executor/device/device.h"
 
 namespace stowage::executor {
@@ -37,15 +36,20 @@ PlannedRegion::PlannedRegion(simulator::MemoryLayout layout, std::unique_ptr<Pag
   }
 }
 
-std::byte* PlannedRegion::allocate(Bytes bytes, const AllocationOrigin& origin) {
+std::byte* PlannedRegion::allocate(Bytes bytes, const AllocationOrigin& origin,
+                                   std::optional<std::size_t>* unnamed) {
   // Buffers outside of the plan have tags of their own, below.
   if (origin.tag < 0 && origin.tag != kStepAllocation) return nullptr;
   if (!is_on(origin.stream)) return nullptr;
   const auto stay = origin.tag < 0 ? simulator::kNoStay : static_cast<std::int32_t>(origin.tag);
-  const std::size_t named = server_.report().first_unforeseen.size();
+  const auto& unforeseen = server_.report().first_unforeseen;
+  const std::size_t known = unforeseen.size();
   const std::int32_t range = server_.allocate(bytes, stay);
-  if (server_.report().first_unforeseen.size() > named) {
-    server_.name_unforeseen(stay == simulator::kNoStay ? allocating_op() : "a copy of the plan");
+  if (unforeseen.size() > known && stay != simulator::kNoStay) {
+    server_.name_unforeseen(known, "a buffer of a load");
+  }
+  if (unnamed != nullptr && unforeseen.size() > known && unforeseen[known].op.empty()) {
+    *unnamed = known;
   }
   if (range < 0 || !map(range)) return nullptr;
   return address_of(range);
@@ -97,12 +101,15 @@ bool PlannedRegion::can_lend() const {
   return owner_ != nullptr && is_whole_ && !is_lent_ && !server_.in_period() && !server_.in_setup();
 }
 
-void PlannedRegion::lend() {
+bool PlannedRegion::lend() {
   STOWAGE_ASSERT(can_lend());
+  const Bytes live = bytes_of_pages(live_mappings());
+  if (live == memory_->bytes()) return false;
   keep_live();
-  bytes_ = bytes_of_pages(live_mappings());
+  bytes_ = live;
   is_lent_ = true;
   ++times_lent_;
+  return true;
 }
 
 std::vector<simulator::Mapping> PlannedRegion::live_mappings() const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,14 +34,16 @@ class PlannedRegion {
   void set_owner(const StepMemory* owner) { owner_ = owner; }
   [[nodiscard]] bool is_of(const StepMemory* memory) const { return owner_ == memory; }
   [[nodiscard]] simulator::HandOutServer& server() { return server_; }
-  // Of pages; once it is closed, and while it lends the others, of those that something lies in.
+  // Of pages; once it is closed, and while the others are lent, of those that something lay in.
   [[nodiscard]] Bytes bytes() const { return bytes_; }
   [[nodiscard]] Bytes mapped_bytes() const { return memory_->region_bytes(); }
 
   // Null: not from here. Memory changes hands in the order of one stream, that of the period: what
   // comes on another one is not served. Mapped: all of it in a period, behind map_rest(); in a
   // setup what is asked for, then. Cost: that of HandOutServer::allocate().
-  [[nodiscard]] std::byte* allocate(Bytes bytes, const AllocationOrigin& origin);
+  // `unnamed`: of what was not foreseen and is of no op that the server knows, its row there.
+  [[nodiscard]] std::byte* allocate(Bytes bytes, const AllocationOrigin& origin,
+                                    std::optional<std::size_t>* unnamed = nullptr);
   // Likewise for what lasts; mapped now.
   [[nodiscard]] Result<std::byte*> take_lasting(Bytes bytes);
   // All that is not mapped yet. Where that is refused only what something lies in stays mapped.
@@ -48,8 +51,8 @@ class PlannedRegion {
   // All is mapped, and neither a period nor a setup goes on: nothing but what is live is needed.
   [[nodiscard]] bool can_lend() const;
   // If so: the pages that nothing lies in are given back until map_rest(), which has to come ahead
-  // of the next period. Waits for the device.
-  void lend();
+  // of the next period. False: something lies in all of them. Waits for the device.
+  [[nodiscard]] bool lend();
   [[nodiscard]] bool is_lent() const { return is_lent_; }
   [[nodiscard]] Bytes lent_bytes() const { return is_lent_ ? memory_->bytes() - bytes_ : 0; }
   [[nodiscard]] std::int64_t times_lent() const { return times_lent_; }

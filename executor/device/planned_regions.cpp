@@ -1,6 +1,7 @@
 #include "executor/device/planned_regions.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stowage::executor {
 
@@ -15,22 +16,25 @@ std::shared_ptr<PlannedRegion> PlannedRegions::close(const PlannedRegion& region
 }
 
 bool PlannedRegions::lend() const {
-  bool lent = false;
-  for (const auto& each : all_) {
-    if (!each->can_lend()) continue;
-    each->lend();
-    lent = true;
-  }
-  return lent;
+  return std::any_of(all_.begin(), all_.end(),
+                     [](const auto& each) { return each->can_lend() && each->lend(); });
 }
 
 std::byte* PlannedRegions::allocate(const StepMemory* memory, Bytes bytes,
-                                    const AllocationOrigin& origin) const {
+                                    const AllocationOrigin& origin,
+                                    std::optional<std::size_t>* unnamed) const {
   if (memory == nullptr) return nullptr;
   for (const auto& each : all_) {
-    if (each->is_of(memory)) return each->allocate(bytes, origin);
+    if (each->is_of(memory)) return each->allocate(bytes, origin, unnamed);
   }
   return nullptr;
+}
+
+void PlannedRegions::name_unforeseen(const StepMemory* memory, std::size_t which,
+                                     std::string op) const {
+  for (const auto& each : all_) {
+    if (each->is_of(memory)) return each->server().name_unforeseen(which, std::move(op));
+  }
 }
 
 PlannedRegion* PlannedRegions::at(const void* data) const {
@@ -50,6 +54,12 @@ std::shared_ptr<PlannedRegion> PlannedRegions::free(const void* data) {
 Bytes PlannedRegions::bytes() const {
   Bytes bytes = 0;
   for (const auto& each : all_) bytes += each->bytes();
+  return bytes;
+}
+
+Bytes PlannedRegions::lent_bytes() const {
+  Bytes bytes = 0;
+  for (const auto& each : all_) bytes += each->lent_bytes();
   return bytes;
 }
 

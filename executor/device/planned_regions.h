@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "executor/device/planned_region.h"
@@ -20,17 +22,20 @@ class PlannedRegions {
   // (PlannedRegion::give_back_rest()); it is none of these any more if nothing lies in it. Null: it
   // was none before.
   [[nodiscard]] std::shared_ptr<PlannedRegion> close(const PlannedRegion& region);
-  // Those that can lend do. Whether any did. Waits for the device.
+  // One that can lend does. Whether any did. Waits for the device.
   [[nodiscard]] bool lend() const;
-  // Null: none serves that.
+  // Null: none serves that. `unnamed`: as PlannedRegion::allocate() has it.
   [[nodiscard]] std::byte* allocate(const StepMemory* memory, Bytes bytes,
-                                    const AllocationOrigin& origin) const;
+                                    const AllocationOrigin& origin,
+                                    std::optional<std::size_t>* unnamed) const;
+  void name_unforeseen(const StepMemory* memory, std::size_t which, std::string op) const;
   // The one that has the address, or null.
   [[nodiscard]] PlannedRegion* at(const void* data) const;
   // Of one of them. Returns the region if it is closed and nothing lies in it any more, likewise.
   [[nodiscard]] std::shared_ptr<PlannedRegion> free(const void* data);
   [[nodiscard]] std::size_t size() const { return all_.size(); }
-  [[nodiscard]] Bytes bytes() const;  // of all
+  [[nodiscard]] Bytes bytes() const;       // of all
+  [[nodiscard]] Bytes lent_bytes() const;  // likewise
 
  private:
   using All = std::vector<std::shared_ptr<PlannedRegion>>;
@@ -48,8 +53,8 @@ class RegionHost {
   virtual void close_region(const PlannedRegion& region) = 0;
   // PlannedRegion::take_lasting(), as an allocation of the device's.
   [[nodiscard]] virtual Result<c10::DataPtr> take_lasting(PlannedRegion& region, Bytes bytes) = 0;
-  // Between periods of any of them its pages that nothing lies in go back. Whether any did. Waits
-  // for the device.
+  // A region that is between periods gives back the pages that nothing lies in. False: none could.
+  // Waits for the device.
   [[nodiscard]] virtual bool lend() = 0;
   // Ahead of taking so much back: what the allocator has cached goes. Error (condition): a limit
   // is below it.

@@ -22,9 +22,10 @@ void RegionStepMemory::close() {
 
 template <class Attempt>
 auto RegionStepMemory::with_room(Attempt&& attempt) -> decltype(attempt()) {
-  auto result = attempt();
-  if (result || result.error().code != ErrorCode::condition || !host_.lend()) return result;
-  return attempt();
+  for (;;) {
+    auto result = attempt();
+    if (result || result.error().code != ErrorCode::condition || !host_.lend()) return result;
+  }
 }
 
 Result<c10::DataPtr> RegionStepMemory::take_lasting(Bytes bytes) {
@@ -38,7 +39,7 @@ Status RegionStepMemory::map_rest() {
   });
 }
 
-Status RegionStepMemory::take_back() {
+Status RegionStepMemory::take_back(std::int64_t stream) {
   Bytes lent = 0;
   {
     const std::lock_guard lock(host_.region_lock());
@@ -48,6 +49,7 @@ Status RegionStepMemory::take_back() {
   if (status) {
     const std::lock_guard lock(host_.region_lock());
     status = region_->map_rest();
+    if (status) region_->begin_period(stream);  // before anybody has them lent again
   }
   host_.regions_changed();
   if (status || status.error().code != ErrorCode::condition) return status;
@@ -68,18 +70,17 @@ void RegionStepMemory::end_setup() {
   region_->server().end_setup();
 }
 
-Status RegionStepMemory::begin_period() {
+Result<bool> RegionStepMemory::begin_period() {
   const std::int64_t stream = host_.current_stream();
-  for (;;) {
-    {
-      const std::lock_guard lock(host_.region_lock());
-      if (!region_->is_lent()) {
-        region_->begin_period(stream);
-        return Unit{};
-      }
+  {
+    const std::lock_guard lock(host_.region_lock());
+    if (!region_->is_lent()) {
+      region_->begin_period(stream);
+      return false;
     }
-    if (Status status = with_room([&] { return take_back(); }); !status) return status;
   }
+  if (Status status = with_room([&] { return take_back(stream); }); !status) return status.error();
+  return true;
 }
 
 void RegionStepMemory::reach(EventId event) {

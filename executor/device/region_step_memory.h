@@ -20,7 +20,7 @@ class RegionStepMemory final : public StepMemory {
   [[nodiscard]] Status map_rest() override;
   void begin_setup() override;
   void end_setup() override;
-  [[nodiscard]] Status begin_period() override;
+  [[nodiscard]] Result<bool> begin_period() override;
   void reach(EventId event) override;
   void end_period() override;
   void close() override;
@@ -31,10 +31,11 @@ class RegionStepMemory final : public StepMemory {
   [[nodiscard]] bool has(const void* data) const override { return region_->has(data); }
 
  private:
-  // Once more where there was no room and other plans could lend some.
+  // Again and again while there is no room and other plans lend some.
   template <class Attempt>
   auto with_room(Attempt&& attempt) -> decltype(attempt());
-  [[nodiscard]] Status take_back();
+  // And begins the period.
+  [[nodiscard]] Status take_back(std::int64_t stream);
 
   RegionHost& host_;
   std::shared_ptr<PlannedRegion> region_;

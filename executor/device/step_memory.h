@@ -4,9 +4,10 @@
 // address, the same in every period; what was not foreseen, and whatever comes while somebody keeps
 // a tensor longer than planned, is the allocator's own.
 //
-// Between periods most of it is nobody's. Where the device's allocator has no memory for somebody
-// else then (an evaluation, parameters that come back, another plan), the pages that nothing lies
-// in are lent: given back until the next period begins. So a plan may fill the device.
+// Between periods, and once a step has left its plan, most of it is nobody's. Where the device's
+// allocator has no memory for somebody else then (an evaluation, parameters that come back, another
+// plan), the pages that nothing lies in are lent: given back until the next period begins. So a
+// plan may fill the device.
 //
 // When it is closed, or gone, nothing is handed out any more. Pages that no tensor lies in are
 // given back then, the others once none does.
@@ -26,7 +27,8 @@ class StepMemory {
   virtual ~StepMemory() = default;
 
   // Memory for what is there all the time, mapped now: an allocation of the device like others.
-  // Null: there is none of that size. Error (environment): the driver has no page for it.
+  // Null: there is none of that size. Errors (condition): no page is left for it, nor lent by other
+  // plans; (environment): the system or the driver refuses it.
   [[nodiscard]] virtual Result<c10::DataPtr> take_lasting(Bytes bytes) = 0;
   // Everything else; once, ahead of the first period. Errors likewise.
   [[nodiscard]] virtual Status map_rest() = 0;
@@ -34,10 +36,10 @@ class StepMemory {
   // As those of HandOutServer, on the calling thread's stream. Thread-safe.
   virtual void begin_setup() = 0;
   virtual void end_setup() = 0;
-  // Pages that were lent since the last period come back first. Error (condition): they have no
-  // room, since what was made meanwhile is still there; no period has begun then, and the next call
-  // tries again.
-  [[nodiscard]] virtual Status begin_period() = 0;
+  // Pages that were lent since the last period come back first; whether any did. Errors
+  // (condition): they have no room, since what was made meanwhile is still there; (environment):
+  // the system or the driver refuses them. No period has begun then, and the next call tries again.
+  [[nodiscard]] virtual Result<bool> begin_period() = 0;
   virtual void reach(EventId event) = 0;
   virtual void end_period() = 0;
   // Between periods. What lies there stays. Waits for the device. Again: what nothing lies in by

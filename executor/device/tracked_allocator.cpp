@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "executor/device/allocating_op.h"
 #include "executor/device/allocation_tag.h"
 #include "executor/device/host_work.h"
 #include "executor/device/live_list.h"
@@ -75,12 +76,23 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   const Bytes limit = limit_;
   const bool over_limit = bytes > kMost || (limit > 0 && size > limit - before);
   if (!over_limit) current_ += size;
-  void* data = over_limit ? nullptr : regions_.allocate(memory, size, {allocation_tag(), 0});
+  std::optional<std::size_t> unnamed;
+  void* data =
+      over_limit ? nullptr : regions_.allocate(memory, size, {allocation_tag(), 0}, &unnamed);
   lock.unlock();
+  if (unnamed) {
+    std::string op = allocating_op();
+    lock.lock();
+    regions_.name_unforeseen(memory, *unnamed, std::move(op));
+    lock.unlock();
+  }
   TORCH_CHECK_WITH(OutOfMemoryError, !over_limit, refusal(bytes, before, limit));
 
-  const auto get = [&] { return posix_memalign(&data, kAlignment, bytes) == 0; };
-  const bool refused = data == nullptr && !get() && !(has_regions_ && lend() && get());
+  bool refused = false;
+  while (data == nullptr && !refused && posix_memalign(&data, kAlignment, bytes) != 0) {
+    data = nullptr;
+    refused = !has_regions_ || !lend();
+  }
   lock.lock();
   if (refused) {
     current_ -= size;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "traces/result.h"
-
 namespace stowage::simulator {
 namespace {
 
@@ -134,15 +132,17 @@ std::int32_t HandOutServer::unforeseen(Bytes bytes) {
   ++report_.unforeseen;
   if (report_.first_unforeseen.size() < HandOutReport::kMostNamed) {
     const std::vector<HandOut>& all = hand_outs();
-    report_.first_unforeseen.push_back(
-        {next_ < all.size() ? all[next_].event : EventId(), bytes, {}});
+    HandOutReport::Unforeseen now{next_ < all.size() ? all[next_].event : EventId(), bytes, {}};
+    for (const HandOutReport::Unforeseen& each : report_.first_unforeseen) {
+      if (each.ahead_of == now.ahead_of && each.bytes == bytes) now.op = each.op;
+    }
+    report_.first_unforeseen.push_back(std::move(now));
   }
   return -1;
 }
 
-void HandOutServer::name_unforeseen(std::string op) {
-  STOWAGE_ASSERT(!report_.first_unforeseen.empty());
-  report_.first_unforeseen.back().op = std::move(op);
+void HandOutServer::name_unforeseen(std::size_t which, std::string op) {
+  report_.first_unforeseen.at(which).op = std::move(op);
 }
 
 void HandOutServer::free(std::int32_t range) {

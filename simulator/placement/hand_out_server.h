@@ -32,7 +32,9 @@ struct HandOutReport {
   struct Unforeseen {
     EventId ahead_of;  // the next hand-out; invalid: behind the last one
     Bytes bytes = 0;
-    std::string op;  // that made it, as name_unforeseen() was told; empty: not known
+    // That made it, as name_unforeseen() was told of it or of an earlier one like it; empty: not
+    // known.
+    std::string op;
   };
   static constexpr std::size_t kMostNamed = 100;  // of each
 
@@ -73,8 +75,8 @@ class HandOutServer {
   // A range for what is there all the time, in a period or outside of any; -1 = none of that size
   // is left.
   [[nodiscard]] std::int32_t take_lasting(Bytes bytes);
-  // What the report named last among what was not foreseen is of this op.
-  void name_unforeseen(std::string op);
+  // Of what the report names among what was not foreseen, that one is of this op.
+  void name_unforeseen(std::size_t which, std::string op);
   // Of what the two gave, within a period or outside.
   void free(std::int32_t range);
 

@@ -38,10 +38,13 @@ OutsideMemory outside_memory(const Trace& trace) {
     if (const StorageId storage = setup.storage[row]; storage.valid()) {
       const std::size_t s = storage.index();
       const bool lasts = !storages.alloc_event[s].valid() && !storages.free_event[s].valid();
-      if (!lasts || storages.evidence[s] == Evidence::registered) continue;
-      // A library's, which moves. Older recordings say so of what is somebody's, too.
-      const bool is_workspace = storages.storage_class[s] == StorageClass::workspace;
-      if (is_workspace && !is_adopted && !is_given[s]) continue;
+      if (!lasts) continue;
+      if (storages.storage_class[s] == StorageClass::workspace) {
+        // A library's, which moves. Older recordings say so of what is somebody's, too.
+        if (!is_adopted && !is_given[s]) continue;
+      } else if (storages.evidence[s] == Evidence::registered) {
+        continue;
+      }
       outside.is_storage[s] = true;
     } else if (!is_adopted) {
       continue;

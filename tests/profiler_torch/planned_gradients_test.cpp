@@ -124,6 +124,58 @@ TEST_F(Gradients, ThatSomebodyHoldsStay) {
   testing::expect_same_bits(twins_.device(), {held}, {same});
 }
 
+// Those of the device that somebody can look at now.
+std::vector<NamedTensor> present(const std::vector<NamedTensor>& gradients) {
+  std::vector<NamedTensor> there;
+  for (const NamedTensor& each : gradients) {
+    if (error_of(each) == "none") there.push_back(each);
+  }
+  return there;
+}
+
+// A view of one, taken in a step, is no reason against the next one. It is away as the gradient is.
+TEST_F(Gradients, MayHaveViewsOfAStepBefore) {
+  const auto plan = twins_.plan(schedule());
+  expect_steps(*plan, 0, 0);
+  at::Tensor kept;
+  const auto keeps = [&](const std::string& event) {
+    if (event != "update_begin" || kept.defined()) return;
+    const auto there = present(twins_.planned().gradients());
+    ASSERT_FALSE(there.empty());
+    kept = there[0].tensor.detach().view(-1);
+  };
+  const auto result = twins_.run_planned(*plan, 1, keeps);
+  ASSERT_EQ(result.error, "");
+  EXPECT_EQ(twins_.run_twin(1).loss, result.loss);
+  ASSERT_TRUE(kept.defined());
+  for (std::int64_t k = 2; k < 4; ++k) {
+    EXPECT_EQ(twins_.expect_same_step(*plan, k).error, "");
+    EXPECT_NE(error_of({"kept", kept}).find("a view of gradient"), std::string::npos);
+  }
+}
+
+// What is left of a step that threw, too.
+TEST_F(Gradients, OfAStepThatThrewAreHisWhoKeepsThem) {
+  const auto plan = twins_.plan(schedule());
+  expect_steps(*plan, 0, 0);
+  const auto fails = [](const std::string& event) {
+    if (event == "update_end") throw std::runtime_error("in the step");
+  };
+  EXPECT_NE(twins_.run_planned(*plan, 1, fails).error, "");
+  EXPECT_NE(twins_.run_twin(1, fails).error, "");
+  const std::vector<NamedTensor> kept = present(twins_.planned().gradients());
+  ASSERT_FALSE(kept.empty());
+  std::vector<at::Tensor> copies;
+  for (const NamedTensor& each : kept) copies.push_back(each.tensor.clone());
+  for (std::int64_t k = 2; k < 4; ++k) {
+    EXPECT_EQ(twins_.expect_same_step(*plan, k).error, "");
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      ASSERT_EQ(error_of(kept[i]), "none") << kept[i].name;
+      EXPECT_TRUE(at::equal(kept[i].tensor, copies[i])) << kept[i].name;
+    }
+  }
+}
+
 TEST_F(Gradients, AreOfOnePlanAtATime) {
   const auto plan = twins_.plan(schedule());
   expect_steps(*plan, 0, 0);

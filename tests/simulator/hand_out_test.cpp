@@ -276,7 +276,7 @@ TEST(HandOuts, ReportsNameWhoKeepsAndWhoGoesWithout) {
   ASSERT_EQ(server.allocate(4096), -1);
   server.reach(EventId(trace.events.size() - 1));
   ASSERT_EQ(server.allocate(200), -1);
-  server.name_unforeseen("aten::mul");
+  server.name_unforeseen(1, "aten::mul");
   EXPECT_EQ(surprises_text(trace, server.report()),
             (std::vector<std::string>{
                 "what aten::tanh in one made is kept longer than planned: its bytes are those of "

@@ -66,10 +66,12 @@ TEST(OutsideMemory, OfWhatIsNotAdoptedAllButWorkspaces) {
   t.end_op();
   Trace trace = t.finish();
   trace.storages.evidence.assign(3, Evidence::none);
-  trace.storages.evidence[workspace.index()] = Evidence::data_flow;  // of an older recording
-  trace.quality.adopted_allocations = 1;                             // what is gone
+  trace.quality.adopted_allocations = 1;                                         // what is gone
+  for (const Evidence evidence : {Evidence::registered, Evidence::data_flow}) {  // new, older
+    trace.storages.evidence[workspace.index()] = evidence;
+    EXPECT_FALSE(outside_memory(trace).is_storage[workspace.index()]);
+  }
   const OutsideMemory outside = outside_memory(trace);
-  EXPECT_FALSE(outside.is_storage[workspace.index()]);
   EXPECT_TRUE(outside.is_storage[batch.index()]);
   EXPECT_TRUE(outside.is_storage[model.index()]);
   EXPECT_EQ(outside.bytes.active, 8 * kMiB);

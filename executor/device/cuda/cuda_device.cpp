@@ -233,7 +233,8 @@ Bytes CudaDevice::room() const {
   const double limit =
       native::getMemoryFraction(index_) * static_cast<double>(properties.totalGlobalMem);
   const Bytes below_limit = static_cast<Bytes>(limit) - memory().reserved;
-  return std::max<Bytes>(0, std::min(static_cast<Bytes>(free) - kLeftToOthers, below_limit));
+  const Bytes below_end = static_cast<Bytes>(free) - allocator_.lent_bytes() - kLeftToOthers;
+  return std::max<Bytes>(0, std::min(below_end, below_limit));
 }
 
 SetupHistory CudaDevice::setup_history() const {
@@ -256,9 +257,12 @@ Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(simulator::MemoryLay
   const Bytes bytes = layout.placement.bytes();
   const Bytes limit = allocator_.limit();
   const auto fits = [&] { return limit == 0 || bytes + allocator_.region_bytes() <= limit; };
-  if (!fits() && !(allocator_.lend() && fits())) {
+  while (!fits()) {
+    if (allocator_.lend()) continue;
+    const Bytes others = allocator_.region_bytes();
     return Error{ErrorCode::condition,
-                 "planned memory of " + format_bytes(bytes + allocator_.region_bytes()) +
+                 "planned memory of " + format_bytes(bytes) +
+                     (others > 0 ? " beside " + format_bytes(others) + " of other plans" : "") +
                      " is above the limit of " + format_bytes(limit),
                  "", "", "plan for less, or allow more"};
   }

@@ -59,6 +59,13 @@ std::string words(const CudaMemoryCalls& calls, CUresult status) {
   return text;
 }
 
+Error no_room(Bytes all, Bytes of_part) {
+  return {ErrorCode::condition,
+          "planned memory of " + format_bytes(all) + " does not fit: the GPU has no " +
+              format_bytes(of_part) + " left for a part of it",
+          "", "", "plan for less, or free the GPU's memory"};
+}
+
 Error refused(const std::string& what, const std::string& why) {
   return {ErrorCode::environment, "planned memory: " + what + ": " + why, "", "",
           "run the plan with --placement caching"};
@@ -123,16 +130,12 @@ Status CudaPages::map_chunk(Bytes address, std::size_t chunk) {
   if (chunks_[chunk] == 0) {
     const CUmemAllocationProp properties = properties_of(device_);
     const CUresult status = calls_.create(&chunks_[chunk], length, &properties, 0);
-    if (status == CUDA_ERROR_OUT_OF_MEMORY) {
-      return Error{ErrorCode::condition,
-                   "planned memory of " + format_bytes(bytes()) + " does not fit: the GPU has no " +
-                       format_bytes(bytes_of_chunk) + " left for a part of it",
-                   "", "", "plan for less, or free the GPU's memory"};
-    }
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) return no_room(bytes(), bytes_of_chunk);
     if (status != CUDA_SUCCESS) return refused("memory", words(calls_, status));
   }
   const auto at = reinterpret_cast<CUdeviceptr>(begin() + address);
   const CUresult status = calls_.map(at, length, 0, chunks_[chunk], 0);
+  if (status == CUDA_ERROR_OUT_OF_MEMORY) return no_room(bytes(), bytes_of_chunk);
   if (status != CUDA_SUCCESS) return refused("mapping it", words(calls_, status));
   if (!mapped_.empty() && mapped_.back().end == address) {
     mapped_.back().end += bytes_of_chunk;
@@ -150,6 +153,7 @@ Status CudaPages::map(const std::vector<simulator::Mapping>& mappings) {
   const auto allow = [&](Bytes from, Bytes to) -> Status {
     const CUresult status = calls_.set_access(reinterpret_cast<CUdeviceptr>(begin() + from),
                                               static_cast<std::size_t>(to - from), &access, 1);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) return no_room(bytes(), to - from);
     if (status != CUDA_SUCCESS) return refused("access to pages", words(calls_, status));
     return Unit{};
   };
@@ -182,14 +186,16 @@ void CudaPages::keep_only(const std::vector<simulator::Mapping>& mappings) {
   std::sort(kept.begin(), kept.end(),
             [](const auto& a, const auto& b) { return a.address < b.address; });
   static_cast<void>(cudaDeviceSynchronize());
+  std::sort(mapped_.begin(), mapped_.end(),
+            [](const Run& a, const Run& b) { return a.begin < b.begin; });
   std::vector<Run> left;
+  auto next = kept.begin();
   for (const Run& run : mapped_) {
     Bytes from = run.begin;
-    for (const simulator::Mapping& each : kept) {
-      if (each.address < run.begin || each.address >= run.end) continue;
-      unmap(from, each.address);
-      from = each.address + each.bytes;
-      left.push_back({each.address, from});
+    for (; next != kept.end() && next->address < run.end; ++next) {
+      unmap(from, next->address);
+      from = next->address + next->bytes;
+      left.push_back({next->address, from});
     }
     unmap(from, run.end);
   }

@@ -1,12 +1,14 @@
 #include "executor/device/cuda/cuda_step_allocator.h"
 
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "executor/device/allocating_op.h"
 #include "executor/device/allocation_tag.h"
 #include "executor/device/cuda/cuda_check.h"
 #include "traces/size_text.h"
@@ -47,9 +49,15 @@ std::byte* CudaStepAllocator::from_region(std::size_t bytes) {
   const auto size = static_cast<Bytes>(bytes);
   const std::int64_t stream = current_stream();
   std::byte* data = nullptr;
+  std::optional<std::size_t> unnamed;
   {
     const std::lock_guard lock(mutex_);
-    data = regions_.allocate(memory, size, {allocation_tag(), stream});
+    data = regions_.allocate(memory, size, {allocation_tag(), stream}, &unnamed);
+  }
+  if (unnamed) {
+    std::string op = allocating_op();
+    const std::lock_guard lock(mutex_);
+    regions_.name_unforeseen(memory, *unnamed, std::move(op));
   }
   if (data != nullptr) allocations_.on_untracked_alloc(data, size);
   return data;
@@ -58,12 +66,13 @@ std::byte* CudaStepAllocator::from_region(std::size_t bytes) {
 template <class Allocate>
 auto CudaStepAllocator::from_native(Allocate&& allocate) -> decltype(allocate()) {
   if (!has_regions_) return allocate();
-  try {
-    return allocate();
-  } catch (const c10::OutOfMemoryError&) {
-    if (c10::cuda::current_device() != device_ || !lend()) throw;
+  for (;;) {
+    try {
+      return allocate();
+    } catch (const c10::OutOfMemoryError&) {
+      if (c10::cuda::current_device() != device_ || !lend()) throw;
+    }
   }
-  return allocate();
 }
 
 void* CudaStepAllocator::counted(void* data, std::size_t bytes) {
@@ -183,7 +192,15 @@ void CudaStepAllocator::close_region(const PlannedRegion& region) {
 }
 
 bool CudaStepAllocator::lend() {
-  static_cast<void>(cudaDeviceSynchronize());  // so that the lock is not held for long
+  // A graph that is being captured may have addresses of theirs; and nobody can wait then.
+  if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
+    return false;
+  }
+  // Ahead of the lock, so that it is not held for long.
+  if (cudaDeviceSynchronize() != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // somebody else captures
+    return false;
+  }
   bool lent = false;
   {
     const std::lock_guard lock(mutex_);
@@ -196,16 +213,14 @@ bool CudaStepAllocator::lend() {
 Status CudaStepAllocator::make_room(Bytes bytes) {
   static_cast<void>(cudaDeviceSynchronize());
   native_.emptyCache({0, 0});
-  // What was reserved beside pages that were lent is none of the step's that comes.
-  native_.resetPeakStats(device_);
   constexpr std::size_t kAll = 0;  // c10::CachingAllocator::StatType::AGGREGATE
   const Bytes reserved = native_.getDeviceStats(device_).reserved_bytes[kAll].current;
   const std::lock_guard lock(mutex_);
-  if (limit_ == 0 || reserved + regions_.bytes() + bytes <= limit_) return Unit{};
-  return Error{
-      ErrorCode::condition,
-      format_bytes(reserved) + " beside it are used, and the limit is " + format_bytes(limit_), "",
-      "", ""};
+  const Bytes taken = reserved + regions_.bytes();  // of the region itself, what is not lent
+  if (limit_ == 0 || taken + bytes <= limit_) return Unit{};
+  return Error{ErrorCode::condition,
+               format_bytes(taken) + " are taken, and the limit is " + format_bytes(limit_), "", "",
+               ""};
 }
 
 Result<c10::DataPtr> CudaStepAllocator::take_lasting(PlannedRegion& region, Bytes bytes) {
@@ -225,6 +240,11 @@ Bytes CudaStepAllocator::region_bytes() const {
   return regions_.bytes();
 }
 
+Bytes CudaStepAllocator::lent_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return regions_.lent_bytes();
+}
+
 void CudaStepAllocator::set_limit(Bytes limit) {
   {
     const std::lock_guard lock(mutex_);
@@ -240,6 +260,7 @@ Bytes CudaStepAllocator::limit() const {
 
 // It takes the fraction of totalGlobalMem and rounds down; half a byte more keeps the limit whole.
 void CudaStepAllocator::limit_native() const {
+  const std::lock_guard in_order(limit_mutex_);  // what is set last is what was read last
   Bytes left = 0;
   {
     const std::lock_guard lock(mutex_);

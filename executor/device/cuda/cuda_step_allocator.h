@@ -36,6 +36,8 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   [[nodiscard]] Bytes limit() const;
   // Of all regions that there are, and how often one was made.
   [[nodiscard]] Bytes region_bytes() const;
+  // Given back between steps; their plans take them again.
+  [[nodiscard]] Bytes lent_bytes() const;
   [[nodiscard]] std::int64_t regions_made() const { return regions_made_; }
   [[nodiscard]] bool has_regions() const { return has_regions_; }
 
@@ -133,7 +135,8 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   const c10::DeviceIndex device_;
   std::atomic<bool> has_regions_{false};
   std::atomic<std::int64_t> regions_made_{0};
-  mutable std::mutex mutex_;  // guards the two below
+  mutable std::mutex limit_mutex_;  // held while the native allocator's limit is read and set
+  mutable std::mutex mutex_;        // guards the two below
   PlannedRegions regions_;
   Bytes limit_ = 0;
 };

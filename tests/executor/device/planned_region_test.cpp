@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "executor/device/allocation_tag.h"
 #include "executor/device/device.h"
@@ -18,9 +19,33 @@ namespace {
 
 constexpr Bytes kPage = 4096;
 
+// Maps a part of what it refuses.
+class RefusingPages final : public PagedMemory {
+ public:
+  RefusingPages(std::unique_ptr<PagedMemory> to, const bool& refuses)
+      : PagedMemory(to->bytes(), to->region_bytes()), to_(std::move(to)), refuses_(refuses) {
+    set_begin(to_->begin());
+  }
+  [[nodiscard]] Status map(const std::vector<simulator::Mapping>& mappings) override {
+    if (!refuses_) return to_->map(mappings);
+    simulator::Mapping part = mappings.front();
+    part.bytes = kPage;
+    testing::or_throw(to_->map({part}));
+    return Error{ErrorCode::condition, "full", "", "", ""};
+  }
+  void keep_only(const std::vector<simulator::Mapping>& mappings) override {
+    to_->keep_only(mappings);
+  }
+
+ private:
+  std::unique_ptr<PagedMemory> to_;
+  const bool& refuses_;
+};
+
 // Two allocations of a page each, the second while the first is there; its owner is never asked.
 struct TwoPages {
-  TwoPages() {
+  // `refuses`: to map more than one page at a time.
+  explicit TwoPages(const bool* refuses = nullptr) {
     simulator::MemoryLayout layout;
     layout.live = simulator::LiveRanges{3, {{kPage, 0, 2}, {kPage, 1, 3}}, {}};
     layout.placement = simulator::place(layout.live, kPage);
@@ -31,6 +56,7 @@ struct TwoPages {
     }
     auto pages =
         testing::or_throw(FilePages::create(layout.placement.bytes(), layout.region_bytes));
+    if (refuses != nullptr) pages = std::make_unique<RefusingPages>(std::move(pages), *refuses);
     region = std::make_unique<PlannedRegion>(std::move(layout), std::move(pages));
     region->set_owner(reinterpret_cast<const StepMemory*>(this));
     testing::or_throw(region->map_rest());
@@ -68,7 +94,7 @@ TEST(PlannedRegion, LendsWhatNothingLiesInBetweenPeriods) {
   EXPECT_FALSE(region.can_lend()) << "a period goes on";
   region.server().end_period();
   ASSERT_TRUE(region.can_lend());
-  region.lend();
+  EXPECT_TRUE(region.lend());
   EXPECT_EQ(region.bytes(), kPage);
   EXPECT_EQ(region.lent_bytes(), kPage);
   EXPECT_FALSE(region.can_lend());
@@ -88,17 +114,17 @@ TEST(PlannedRegion, LendsWhatNothingLiesInBetweenPeriods) {
   EXPECT_EQ(*again, std::byte{1});
 }
 
-TEST(PlannedRegion, LendsNothingThatIsFreedMeanwhileTwice) {
+TEST(PlannedRegion, WhatIsFreedWhileTheRestIsLentStaysUntilTheNextTime) {
   const TwoPages pages;
   PlannedRegion& region = *pages.region;
   region.begin_period(0);
   std::byte* const kept = pages.allocate();
   region.server().end_period();
-  region.lend();
+  EXPECT_TRUE(region.lend());
   region.free(kept);
   EXPECT_EQ(region.bytes(), kPage) << "its page is there until the next time";
   testing::or_throw(region.map_rest());
-  region.lend();
+  EXPECT_TRUE(region.lend());
   EXPECT_EQ(region.bytes(), 0);
   testing::or_throw(region.map_rest());
   region.begin_period(0);
@@ -106,6 +132,84 @@ TEST(PlannedRegion, LendsNothingThatIsFreedMeanwhileTwice) {
   ASSERT_EQ(first, kept);
   *first = std::byte{1};
   EXPECT_EQ(*first, std::byte{1});
+}
+
+TEST(PlannedRegion, TakesBackAgainWhatWasRefusedHalfWay) {
+  bool refuses = false;
+  const TwoPages pages(&refuses);
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  std::byte* const kept = pages.allocate();
+  ASSERT_NE(kept, nullptr);
+  *kept = std::byte{7};
+  region.server().end_period();
+  ASSERT_TRUE(region.lend());
+  refuses = true;
+  for (int i = 0; i < 2; ++i) {
+    const Status refused = region.map_rest();
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().message, "full");
+    EXPECT_TRUE(region.is_lent());
+    EXPECT_EQ(region.bytes(), kPage);
+    EXPECT_EQ(*kept, std::byte{7});
+  }
+  refuses = false;
+  testing::or_throw(region.map_rest());
+  EXPECT_EQ(*kept, std::byte{7});
+  region.begin_period(0);
+  region.free(kept);
+  EXPECT_EQ(pages.allocate(), kept);
+  std::byte* const other = pages.allocate();
+  ASSERT_NE(other, nullptr);
+  *other = std::byte{1};
+  EXPECT_EQ(*other, std::byte{1});
+}
+
+TEST(PlannedRegion, LendsNothingWhereSomethingLiesInEveryPage) {
+  const TwoPages pages;
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  ASSERT_TRUE(pages.allocate() != nullptr && pages.allocate() != nullptr);
+  region.server().end_period();
+  EXPECT_TRUE(region.can_lend());
+  EXPECT_FALSE(region.lend());
+  EXPECT_EQ(region.times_lent(), 0);
+  EXPECT_FALSE(region.is_lent());
+}
+
+// It is freed in the next period only, so it is somebody's until then.
+TEST(PlannedRegion, DoesNotLendWhatAnotherStreamUses) {
+  const TwoPages pages;
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  std::byte* const elsewhere = pages.allocate();
+  ASSERT_NE(elsewhere, nullptr);
+  *elsewhere = std::byte{9};
+  region.used_elsewhere(elsewhere);
+  region.free(elsewhere);
+  region.server().end_period();
+  ASSERT_TRUE(region.lend());
+  EXPECT_EQ(*elsewhere, std::byte{9});
+  EXPECT_EQ(region.bytes(), kPage);
+}
+
+TEST(PlannedRegion, MayBeClosedWhileItsPagesAreLent) {
+  const TwoPages pages;
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  std::byte* const kept = pages.allocate();
+  ASSERT_NE(kept, nullptr);
+  *kept = std::byte{3};
+  region.server().end_period();
+  ASSERT_TRUE(region.lend());
+  region.close();
+  region.give_back_rest();
+  EXPECT_FALSE(region.can_lend());
+  EXPECT_EQ(region.bytes(), kPage);
+  EXPECT_EQ(*kept, std::byte{3});
+  EXPECT_FALSE(region.is_over());
+  region.free(kept);
+  EXPECT_TRUE(region.is_over());
 }
 
 TEST(PlannedRegion, IsOverOnceWhatWasKeptIsGone) {
