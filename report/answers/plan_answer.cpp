@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/budget.h"
+#include "planner/plan_as_recorded.h"
 #include "report/answers/leaving_text.h"
 #include "report/answers/note_lines.h"
 #include "report/answers/recompute_text.h"
@@ -75,6 +76,17 @@ std::string over_the_card(const PlanAnswer& answer) {
          " are reserved: a card of that size does not hold it (--fit is for a card)";
 }
 
+// "what is pinned (3 decisions)"
+std::string pinned_words(const PlanOutcome& outcome) {
+  return "what is pinned (" + count_of(outcome.pinned, "decision") + ")";
+}
+
+// Proven: with what is pinned none is within the budget, in whole pages.
+bool is_for_the_pins(const PlanOutcome& outcome) {
+  const auto& budget = outcome.plan.budget;
+  return budget.device && planner::lowest_budget(outcome.floor.bytes, budget.on) > *budget.device;
+}
+
 std::string verdict(const PlanAnswer& answer, const Paint& paint) {
   const PlanOutcome& outcome = answer.outcome;
   switch (outcome.kind) {
@@ -101,6 +113,10 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
                                                          : "Over the budget") +
              ": this policy's plan does not keep it.\n";
     case PlanKind::not_found:
+      if (outcome.pinned > 0 && is_for_the_pins(outcome)) {
+        return paint.red("Not found") + ": no " + outcome.allowed.limits("plan") + " with " +
+               pinned_words(outcome) + " keeps this budget.\n";
+      }
       return paint.red("Not found") + ": the search found no " + outcome.allowed.limits("plan") +
              (outcome.plan.budget.host ? " within both budgets" : " within the budget") +
              ", and no proof that there is none.\n" +
@@ -319,8 +335,9 @@ Error what_is_infeasible(const PlanAnswer& answer) {
       break;
     case PlanKind::not_found:
       error.message =
-          "no " + outcome.allowed.limits("plan") + " within " + asked +
-          " was found; the best has a " + counter_of(answer) + " of " +
+          "no " + outcome.allowed.limits("plan") +
+          (outcome.pinned > 0 ? " with " + pinned_words(outcome) : std::string()) + " within " +
+          asked + " was found; the best has a " + counter_of(answer) + " of " +
           exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on), answer.units);
       if (is_over_host_budget(outcome)) {
         error.message += " and puts " + on_the_host(answer);
@@ -329,8 +346,8 @@ Error what_is_infeasible(const PlanAnswer& answer) {
       }
       error.hint = outcome.search.stopped
                        ? "a longer --time-limit, or a larger budget"
-                       : least_budget(answer, budget) +
-                             ", which the tightest plan known keeps; the floor is " +
+                       : least_budget(answer, budget) + ", which the tightest plan known keeps" +
+                             (outcome.pinned > 0 ? ", or fewer pins" : "") + "; the floor is " +
                              format_bytes(outcome.floor.bytes, answer.units) + of_active(answer);
       break;
     case PlanKind::planned:
@@ -400,6 +417,9 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     text += ".\n";
   } else if (outcome.plan.budget.host) {
     text += "\nHost budget: " + exact_bytes(*outcome.plan.budget.host, answer.units) + ".\n";
+  }
+  if (outcome.pinned > 0) {
+    text += "Pinned: " + count_of(outcome.pinned, "decision") + ", left as said.\n";
   }
   if (answer.fit) text += fit_text(trace, answer);
   for (const std::string& setting : answer.settings) {
