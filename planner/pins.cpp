@@ -270,9 +270,22 @@ class Pins::Maker {
       });
     };
     if (Status status = add_updates(*optimizer); !status) return status;
+    // What is named and not for the host is for the device, also where it has no state.
+    const std::vector<LayerId> layers = streaming_layers(recording_);
+    const std::vector<std::int32_t> named =
+        named_by(simulator::StatePlace::host, &simulator::OptimizerDecisions::updated_on_host);
+    std::set<LayerId> on_device;
+    for (std::size_t s = 0; s < layers.size(); ++s) {
+      const bool is_one = layers[s].valid() && named[s] >= 0;
+      if (is_one && pins_.on_host_.count(layers[s]) == 0) on_device.insert(layers[s]);
+    }
     std::vector<LayerId> of_state = streaming_layers_of_state(recording_);
     for (LayerId& layer : of_state) {
       if (layer.valid() && pins_.on_host_.count(layer) > 0) layer = LayerId();
+    }
+    for (const LayerId layer : of_state) on_device.erase(layer);
+    for (const LayerId layer : on_device) {
+      pins_.layers_[{Moves::optimizer_state, layer}] = Choice::keep;
     }
     return add_layers(
         Moves::optimizer_state, of_state,
@@ -305,8 +318,9 @@ class Pins::Maker {
       }
     }
     std::erase_if(pins_.on_host_, [](const auto& each) { return !each.second; });
+    // A plan asks the host for all that it can, and the rest stays.
     for (const auto& [layer, why] : cannot) {
-      if (why.empty()) continue;
+      if (why.empty() || !updated.empty()) continue;
       return bad_pin("the host cannot update '" + layer_name(recording_, layer) + "': " + why,
                      "/optimizer", "leave it out");
     }

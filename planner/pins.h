@@ -55,8 +55,12 @@ class Pins {
   [[nodiscard]] bool moves_nothing() const;
   // The host updates the parameters that are decided about with this layer.
   [[nodiscard]] bool updates_on_host(LayerId layer) const { return on_host_.count(layer) > 0; }
-  // Some update, or its state, has to be on the device.
-  [[nodiscard]] bool updates_on_device() const { return decides(Moves::optimizer_state); }
+  // The device has to, with the state or for its sake; of parameters outside of all layers (none)
+  // where it has to of any.
+  [[nodiscard]] bool updates_on_device(LayerId layer) const {
+    return layer.valid() ? of(Moves::optimizer_state, layer).has_value()
+                         : decides(Moves::optimizer_state);
+  }
 
   // Every saved tensor that they name is there to be kept or offloaded.
   [[nodiscard]] bool can_hold_in(const simulator::StepIndex& index) const;

@@ -599,14 +599,16 @@ class Planner {
       const StructureSearch& in, simulator::OptimizerDecisions decisions) const {
     const Trace& trace = in.index().trace();
     const Pins* const pinned = request_.allowed.pinned.get();
-    const bool some_are_pinned = pinned != nullptr && pinned->structure().host_updates.size() ==
-                                                          in.structure().host_updates.size();
+    const auto is_asked = [&](LayerId layer) {
+      if (pinned == nullptr || pinned->updates_on_host(layer)) return true;
+      const std::size_t already = pinned->structure().host_updates.size();
+      return already < in.structure().host_updates.size() && !pinned->updates_on_device(layer);
+    };
     if (!in.structure().host_updates.empty()) {
       const std::vector<LayerId> layers = streaming_layers(trace);
       const std::vector<LayerId> updated = simulator::layers_of_updated_parameters(trace);
       for (std::size_t s = 0; s < updated.size(); ++s) {
-        const bool is_asked = !some_are_pinned || pinned->updates_on_host(layers[s]);
-        if (updated[s].valid() && is_asked) decisions.updated_on_host[s] = true;
+        if (updated[s].valid() && is_asked(layers[s])) decisions.updated_on_host[s] = true;
       }
     }
     return simulator::to_optimizer_rules(trace, decisions);

@@ -6,6 +6,7 @@
 
 #include "planner/host_update_bound.h"
 #include "planner/pins.h"
+#include "planner/streaming_layers.h"
 #include "simulator/machine/link_model.h"
 #include "simulator/machine/rest_gain.h"
 #include "simulator/step/device_updates.h"
@@ -24,11 +25,15 @@ std::unique_ptr<UpdatesOnHost> UpdatesOnHost::make(const simulator::StepIndex& r
   if (!has_updates(recording)) return nullptr;
   simulator::Structure structure;
   const simulator::DeviceUpdates updates(recorded);
-  for (const StorageId parameter : updates.parameters()) {
-    if (updates.reason_to_stay(parameter).empty()) structure.host_updates.push_back(parameter);
-  }
   const Pins* const pinned = request.allowed.pinned.get();
-  if (pinned != nullptr && pinned->updates_on_device()) return nullptr;
+  const std::vector<LayerId> layers = streaming_layers(recording);
+  const auto stays = [&](StorageId parameter) {
+    return pinned != nullptr && pinned->updates_on_device(layers[parameter.index()]);
+  };
+  for (const StorageId parameter : updates.parameters()) {
+    if (!updates.reason_to_stay(parameter).empty() || stays(parameter)) continue;
+    structure.host_updates.push_back(parameter);
+  }
   const std::size_t already = pinned != nullptr ? pinned->structure().host_updates.size() : 0;
   if (structure.host_updates.size() <= already) return nullptr;
   const auto index_of = [&](const simulator::Structure& of) {

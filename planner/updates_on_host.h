@@ -21,10 +21,10 @@ namespace stowage::planner {
 
 class UpdatesOnHost {
  public:
-  // Null where the request does not allow it or has some state or update pinned to the device, the
-  // host can update nothing (DeviceUpdates) but what is pinned to it, or the link is not
-  // calibrated. `can_run_again`: floor and bound are of that, too. `recorded`, `pool`
-  // and `best` must outlive it. Cost: an unroll(), a StepIndex, footprints.
+  // All but what is pinned to the device. Null where the request does not allow it, the host can
+  // update nothing (DeviceUpdates) beside what is pinned to it, or the link is not calibrated.
+  // `can_run_again`: floor and bound are of that, too. `recorded`, `pool` and `best` must outlive
+  // it. Cost: an unroll(), a StepIndex, footprints.
   [[nodiscard]] static std::unique_ptr<UpdatesOnHost> make(const simulator::StepIndex& recorded,
                                                            const PlanRequest& request,
                                                            const StructurePool& pool,

@@ -72,13 +72,14 @@ class EveryPlan {
     const simulator::StepIndex index(*step);
     if (!has_pinned_structure(index, structure)) return;
     const Footprints footprints(index);
-    const std::size_t count = footprints.movable().size();
-    for (std::size_t set = 0; set < std::size_t{1} << count; ++set) {
-      std::vector<Choice> choices(count, Choice::keep);
-      for (std::size_t m = 0; m < count; ++m) {
-        if ((set >> m & 1) == 0) continue;
-        const Movable& movable = footprints.movable()[m];
-        choices[m] = movable.allows(Choice::shared) ? Choice::shared : Choice::separate;
+    std::size_t sets = 1;
+    for (const Movable& movable : footprints.movable()) sets *= movable.options.size();
+    for (std::size_t set = 0; set < sets; ++set) {
+      std::vector<Choice> choices;
+      std::size_t left = set;
+      for (const Movable& movable : footprints.movable()) {
+        choices.push_back(movable.options[left % movable.options.size()].choice);
+        left /= movable.options.size();
       }
       if (!has_pinned_choices(footprints, choices)) continue;
       try_decisions(index, footprints.tight(choices));
@@ -132,7 +133,8 @@ class EveryPlan {
           choice = choices[m];
         }
       }
-      if ((choice == Choice::keep) != (rule.decision == simulator::Decision::keep)) return false;
+      const bool is_kept = rule.decision == simulator::Decision::keep;
+      if (choice != (is_kept ? Choice::keep : Choice::shared)) return false;
     }
     return true;
   }
