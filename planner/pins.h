@@ -55,11 +55,9 @@ class Pins {
   [[nodiscard]] bool moves_nothing() const;
   // The host updates the parameters that are decided about with this layer.
   [[nodiscard]] bool updates_on_host(LayerId layer) const { return on_host_.count(layer) > 0; }
-  // The device has to, with the state or for its sake; of parameters outside of all layers (none)
-  // where it has to of any.
+  // The device has to. Parameters outside of all layers (none) no pin is about.
   [[nodiscard]] bool updates_on_device(LayerId layer) const {
-    return layer.valid() ? of(Moves::optimizer_state, layer).has_value()
-                         : decides(Moves::optimizer_state);
+    return of(Moves::optimizer_state, layer).has_value();
   }
 
   // Every saved tensor that they name is there to be kept or offloaded.

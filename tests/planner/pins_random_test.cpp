@@ -176,8 +176,8 @@ struct SingleRules {
     const std::vector<LayerId> updated = simulator::layers_of_updated_parameters(trace);
     const std::vector<LayerId> layers = streaming_layers(trace);
     for (std::size_t s = 0; s < layers.size(); ++s) {
-      const bool has_state =
-          std::find(with_state.begin(), with_state.end(), layers[s]) != with_state.end();
+      const bool has_state = layers[s].valid() && std::find(with_state.begin(), with_state.end(),
+                                                            layers[s]) != with_state.end();
       is_all = is_all && (!updated[s].valid() || has_state);
     }
     each_layer(with_state, [&](const std::string& name, const auto& all) {
