@@ -149,6 +149,14 @@ Result<PlanOutcome> plan_in_pinned_parts(const simulator::StepIndex& index,
   if (!outcome) return outcome;
   outcome->pinned += static_cast<std::int64_t>(request.pins.micro_batches.size());
   if (is_whole) return outcome;
+  if (outcome->kind == PlanKind::fits_already) {
+    outcome->kind = PlanKind::planned;
+    outcome->notes.clear();
+  }
+  outcome->notes.insert(
+      outcome->notes.begin(),
+      "in micro-batches: " + simulator::parts_text(simulator::recorded_parts(**part)) +
+          ", as pinned");
   forget_rows(outcome->floor);
   outcome->plan.target = simulator::target_of(recording);
   outcome->resident =

@@ -60,6 +60,16 @@ std::string on_the_host(const PlanAnswer& answer) {
          " on the host; the host budget is " + exact_bytes(*outcome.plan.budget.host, answer.units);
 }
 
+// "what is pinned (3 decisions)"
+std::string pinned_words(const PlanOutcome& outcome) {
+  return "what is pinned (" + count_of(outcome.pinned, "decision") + ")";
+}
+
+// " with what is pinned (..)" where something is.
+std::string with_pins(const PlanOutcome& outcome) {
+  return outcome.pinned > 0 ? " with " + pinned_words(outcome) : std::string();
+}
+
 // What a peak cannot be lowered with.
 std::string means_of(const PlanOutcome& outcome) {
   const std::string text = outcome.allowed.text();
@@ -74,11 +84,6 @@ std::string over_the_card(const PlanAnswer& answer) {
   return std::string(" of ") + simulator::name_of(answer.budget_on) + " bytes, but " +
          exact_bytes(reserved, answer.units) +
          " are reserved: a card of that size does not hold it (--fit is for a card)";
-}
-
-// "what is pinned (3 decisions)"
-std::string pinned_words(const PlanOutcome& outcome) {
-  return "what is pinned (" + count_of(outcome.pinned, "decision") + ")";
 }
 
 // Proven: with what is pinned none is within the budget, in whole pages.
@@ -114,8 +119,8 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
              ": this policy's plan does not keep it.\n";
     case PlanKind::not_found:
       if (outcome.pinned > 0 && is_for_the_pins(outcome)) {
-        return paint.red("Not found") + ": no " + outcome.allowed.limits("plan") + " with " +
-               pinned_words(outcome) + " keeps this budget.\n";
+        return paint.red("Not found") + ": no " + outcome.allowed.limits("plan") +
+               with_pins(outcome) + " keeps this budget.\n";
       }
       return paint.red("Not found") + ": the search found no " + outcome.allowed.limits("plan") +
              (outcome.plan.budget.host ? " within both budgets" : " within the budget") +
@@ -198,7 +203,8 @@ std::string floor_text(const PlanAnswer& answer, std::size_t rows) {
                    (row.reloaded ? ", reloaded" : "")});
   }
   std::string text =
-      "The floor: no " + outcome.allowed.limits("mix of decisions") + " has a lower peak " +
+      "The floor: no " + outcome.allowed.limits("mix of decisions") + with_pins(outcome) +
+      " has a lower peak " +
       (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
                                            : simulator::name_of(on)) +
       " than " + exact_bytes(floor.bytes, answer.units) + reached_text(answer) +
@@ -302,7 +308,8 @@ Error what_is_infeasible(const PlanAnswer& answer) {
                       (outcome.allowed.text().empty()
                            ? ""
                            : "of what is allowed (" + outcome.allowed.text() + ") ") +
-                      "is " + std::to_string(outcome.floor.bytes) + " bytes" + of_active(answer) +
+                      (outcome.pinned > 0 ? "with " + pinned_words(outcome) + " " : "") + "is " +
+                      std::to_string(outcome.floor.bytes) + " bytes" + of_active(answer) +
                       ", made at " + floor_place(outcome.floor) + "; the budget is " +
                       std::to_string(budget) + " bytes" +
                       (of_active(answer).empty() ? "" : " reserved, which are never fewer") +
@@ -335,9 +342,8 @@ Error what_is_infeasible(const PlanAnswer& answer) {
       break;
     case PlanKind::not_found:
       error.message =
-          "no " + outcome.allowed.limits("plan") +
-          (outcome.pinned > 0 ? " with " + pinned_words(outcome) : std::string()) + " within " +
-          asked + " was found; the best has a " + counter_of(answer) + " of " +
+          "no " + outcome.allowed.limits("plan") + with_pins(outcome) + " within " + asked +
+          " was found; the best has a " + counter_of(answer) + " of " +
           exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on), answer.units);
       if (is_over_host_budget(outcome)) {
         error.message += " and puts " + on_the_host(answer);
