@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -159,5 +161,16 @@ class EveryPlan {
   Bytes lowest_ = std::numeric_limits<Bytes>::max();
   std::int64_t plans_ = 0;
 };
+
+// In half of the steps each copies slow compute, and compute gains by waiting.
+inline void disturb(std::mt19937_64& random, Calibration& link) {
+  const auto drawn = [&](std::uint64_t from, std::uint64_t to) {
+    return static_cast<Ppm>(from + random() % (to - from));
+  };
+  if (random() % 2 == 0) link.compute_interference = drawn(700'000, kPpm);
+  if (random() % 2 == 0) return;
+  link.least_compute = drawn(700'000, 990'000);
+  link.rest_gain = drawn(10'000, 500'000);
+}
 
 }  // namespace stowage::planner

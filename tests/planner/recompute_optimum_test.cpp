@@ -84,17 +84,6 @@ void check_budget(const Trace& trace, const EveryPlan& every, std::size_t row, B
   EXPECT_EQ(simulator::replay(planned, lowered->schedule).step_ns, outcome->predicted.step_ns);
 }
 
-// In half of the steps each copies slow compute, and compute gains by waiting.
-void disturb(std::mt19937_64& random, Calibration& link) {
-  const auto drawn = [&](std::uint64_t from, std::uint64_t to) {
-    return static_cast<Ppm>(from + random() % (to - from));
-  };
-  if (random() % 2 == 0) link.compute_interference = drawn(700'000, kPpm);
-  if (random() % 2 == 0) return;
-  link.least_compute = drawn(700'000, 990'000);
-  link.rest_gain = drawn(10'000, 500'000);
-}
-
 TEST(RecomputeOptimum, AutoIsNearItAndNoBoundIsAboveIt) {
   const std::uint64_t cases = setting("STOWAGE_RANDOM_CASES", 40);
   const std::uint64_t first = setting("STOWAGE_RANDOM_SEED", 1);
