@@ -23,7 +23,10 @@ TEST(CommandFiles, OfEveryVerb) {
        {}});
   expect_no_output_is_another_file(
       {"plan",
-       {{"T", FileRole::input}, {"--output", FileRole::output}, {"--timeline", FileRole::output}},
+       {{"T", FileRole::input},
+        {"--pins", FileRole::input},
+        {"--output", FileRole::output},
+        {"--timeline", FileRole::output}},
        {"--budget", "60%"}});
   expect_no_output_is_another_file(
       {"export",
