@@ -100,6 +100,7 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
   unit_of_.assign(index.trace().storages.size(), -1);
   is_previous_.assign(index.trace().storages.size(), false);
   find_saved(allowed);
+  if (pinned_ != nullptr) pinned_offloads_ = pinned_->offloads_in(index);
   streaming_layer_ = streaming_layers(index.trace());
   for (const std::vector<LayerId>& others :
        {streaming_layers_of_state(index.trace()), streaming_layers_of_gradients(index.trace())}) {
@@ -233,7 +234,7 @@ Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::R
   }
   if (pinned_ == nullptr) return out;
   pin_layers(out);
-  pinned_->hold_saved(*index_, out);
+  for (const auto& [saved, decision] : pinned_offloads_) out.saved[saved.index()] = decision;
   for (simulator::SavedDecision& decision : out.saved) {
     if (decision.decision != Decision::offload) continue;
     if (decision.release.kind == simulator::ReleasePoint::Kind::automatic) {

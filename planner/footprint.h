@@ -147,6 +147,7 @@ class Footprints {
   std::shared_ptr<const Pins> pinned_;
   // Of what is pinned to leave, by storage.
   std::map<StorageId, std::vector<FootprintSpan>> pinned_spans_;
+  std::vector<std::pair<SavedId, simulator::SavedDecision>> pinned_offloads_;
   bool by_block_;
   bool counts_recompute_;
   std::int32_t positions_;

@@ -165,7 +165,9 @@ Result<Plan> join_pins(const simulator::StepIndex& recorded,
       error.pointer = "/micro_batches";
       return in_source(source, std::move(error));
     }
-    const auto pins = Pins::make(index, source.rules);
+    Plan rules = source.rules;
+    rules.target = {};  // of the recording at once
+    const auto pins = Pins::make(index, rules);
     if (!pins) return in_source(source, pins.error());
     for (std::size_t k = 0; k < i; ++k) {
       std::string both = divided_otherwise(source.rules, sources[k].rules);

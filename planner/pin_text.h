@@ -23,10 +23,10 @@ struct PinSource {
   std::string option;  // "--pin a#0=keep"
 };
 
-// joined_rules() of all, each read against the recording (in the micro-batches that they name) for
-// itself. Errors: Pins::make()'s, in the file, or (usage) behind the option's text; likewise two
-// sources that decide differently about one tensor or layer, or micro-batches that were not
-// recorded.
+// joined_rules() of all, whatever the plans are for, each read against the recording (in the
+// micro-batches that they name) for itself. Errors: Pins::make()'s, in the file, or (usage) behind
+// the option's text; likewise two sources that decide differently about one tensor or layer, or
+// micro-batches that were not recorded.
 [[nodiscard]] Result<simulator::Plan> join_pins(const simulator::StepIndex& recorded,
                                                 const std::vector<PinSource>& sources);
 

@@ -169,7 +169,9 @@ class Pins::Maker {
     const Trace& trace = index.trace();
     simulator::Decisions decisions;
     decisions.saved.resize(trace.saved.size());
-    pins_.hold_saved(index, decisions);
+    for (auto& [saved, decision] : pins_.offloads_in(index)) {
+      decisions.saved[saved.index()] = decision;
+    }
     const simulator::Movement movement = simulator::group_offloads(index, decisions);
     std::set<StorageId> leave;
     for (const simulator::Tenant& tenant : movement.tenants) leave.insert(tenant.storage);
@@ -405,22 +407,35 @@ bool Pins::can_hold_in(const simulator::StepIndex& index) const {
   return there.size() == saved_.size();
 }
 
-void Pins::hold_saved(const simulator::StepIndex& index, simulator::Decisions& decisions) const {
+std::vector<std::pair<SavedId, SavedDecision>> Pins::offloads_in(
+    const simulator::StepIndex& index) const {
+  std::vector<std::pair<SavedId, SavedDecision>> all;
+  for (const StorageId storage : storages_in(index)) {
+    SavedDecision decision = *of(index, storage);
+    if (decision.decision != Decision::offload) continue;
+    decision.rule = -1;
+    for (const SavedId saved : index.saved_of(storage)) all.emplace_back(saved, decision);
+  }
+  return all;
+}
+
+std::set<StorageId> Pins::storages_in(const simulator::StepIndex& index) const {
   const Trace& trace = index.trace();
+  std::set<StorageId> storages;
   for (std::size_t s = 0; s < trace.saved.size(); ++s) {
     const StorageId storage = trace.saved.storage[s];
     if (!storage.valid() || index.is_of_segment(SavedId(s))) continue;
-    const SavedDecision* const pinned = of(index, storage);
-    if (pinned == nullptr) continue;
-    SavedDecision decision = *pinned;
-    decision.rule = -1;
-    decisions.saved[s] = std::move(decision);
+    if (names(trace.string(trace.saved.site[s]))) storages.insert(storage);
   }
+  return storages;
 }
 
 bool Pins::hold_in(const simulator::StepIndex& index, simulator::Decisions& decisions) const {
   if (!can_hold_in(index)) return false;
-  hold_saved(index, decisions);
+  for (const StorageId storage : storages_in(index)) {
+    for (const SavedId saved : index.saved_of(storage)) decisions.saved[saved.index()] = {};
+  }
+  for (auto& [saved, decision] : offloads_in(index)) decisions.saved[saved.index()] = decision;
   const Trace& trace = index.trace();
   const auto parameters = streaming_layers(trace);
   const auto state = streaming_layers_of_state(trace);

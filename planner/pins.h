@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "planner/option.h"
 #include "simulator/plan/decisions.h"
@@ -62,9 +63,11 @@ class Pins {
 
   // Every saved tensor that they name is there to be kept or offloaded.
   [[nodiscard]] bool can_hold_in(const simulator::StepIndex& index) const;
-  // Makes the decisions about saved tensors what they are here.
-  void hold_saved(const simulator::StepIndex& index, simulator::Decisions& decisions) const;
-  // Likewise. False where that, or what else is decided, cannot be as they say.
+  // Of all saved tensors of the storages that are pinned to leave. Cost: O(saved log saved).
+  [[nodiscard]] std::vector<std::pair<SavedId, simulator::SavedDecision>> offloads_in(
+      const simulator::StepIndex& index) const;
+  // Makes the decisions about saved tensors what they are here. False where that, or what else is
+  // decided, cannot be as they say.
   [[nodiscard]] bool hold_in(const simulator::StepIndex& index,
                              simulator::Decisions& decisions) const;
 
@@ -76,6 +79,8 @@ class Pins {
 
  private:
   class Maker;
+  // With a saved tensor that is named.
+  [[nodiscard]] std::set<StorageId> storages_in(const simulator::StepIndex& index) const;
   using Layer = std::pair<Moves, LayerId>;
 
   std::map<std::string, simulator::SavedDecision> saved_;  // by site, keep or offload

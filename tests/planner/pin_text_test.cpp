@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/head_in_parts.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/random_chain.h"
 
@@ -86,6 +87,29 @@ TEST(PinText, TwoThatContradictAreNamed) {
               HasSubstr("'layers.1#0' is pinned otherwise by --pin layer:layers.1=recompute"));
   EXPECT_THAT(conflict_of(trace, {"layers.1#0=keep", "layer:layers.1=recompute"}),
               HasSubstr("'layers.1#0' is pinned otherwise by --pin layers.1#0=keep"));
+}
+
+// A plan's file says for which recording it is, and the parts are others.
+TEST(PinText, APlanInMicroBatchesIsReadInThese) {
+  Trace parts = testing::step_with_head(8, 4);
+  parts.fingerprint = "sha256:parts";
+  const Trace trace = testing::with_parts(testing::step_with_head(8, 1), {parts});
+  Plan plan;
+  plan.target.fingerprint = trace.fingerprint;
+  plan.micro_batches = {{"head", 4}};
+  plan.saved.emplace_back();
+  plan.saved.back().site = "body#0";
+  const simulator::StepIndex index(trace);
+  const auto joined = join_pins(index, {{plan, "p.json", ""}});
+  ASSERT_TRUE(joined.ok()) << joined.error().text();
+  EXPECT_EQ(joined->micro_batches, plan.micro_batches);
+  EXPECT_EQ(joined->saved, plan.saved);
+  Plan other;
+  other.micro_batches = {{"head", 1}};
+  const auto both = join_pins(index, {{plan, "p.json", ""}, {other, "q.json", ""}});
+  ASSERT_FALSE(both.ok());
+  EXPECT_EQ(both.error().file, "q.json");
+  EXPECT_THAT(both.error().message, HasSubstr("'head' is pinned otherwise by p.json"));
 }
 
 TEST(PinText, LayersOfModelStateToo) {
