@@ -4,6 +4,7 @@
 
 #include "cli/chosen_plan.h"
 #include "cli/option_values.h"
+#include "cli/pin_options.h"
 #include "cli/progress_bar.h"
 #include "cli/reserved_text.h"
 #include "cli/shown_trace.h"
@@ -20,8 +21,7 @@ namespace stowage::cli {
 namespace {
 
 // Options of docs/cli.md's contract whose decisions the planner does not know yet.
-constexpr const char* kFutureOptions[] = {"--pin", "--minimize", "--max-slowdown", "--maximize",
-                                          "--pareto"};
+constexpr const char* kFutureOptions[] = {"--minimize", "--max-slowdown", "--maximize", "--pareto"};
 
 struct PlanOptions {
   std::optional<std::string> trace;
@@ -33,6 +33,7 @@ struct PlanOptions {
   std::optional<std::string> policy;
   std::optional<std::string> allow;
   std::optional<std::string> deny;
+  PinOptions pinned;
   std::optional<std::int64_t> seed;
   std::optional<std::string> time_limit;
   std::optional<std::string> output;
@@ -60,6 +61,7 @@ void declare(CommandLine& line, PlanOptions& options) {
               "auto decides these alone, of offload,recompute,params,optimizer,gradients,"
               "micro-batch (default: all)");
   line.option("--deny", "LIST", options.deny, "auto leaves these as they are");
+  declare_pins(line, options.pinned);
   line.output("-o,--output", "P", options.output, "write the plan here; - or nothing: to stdout");
   line.option("--time-limit", "TIME", options.time_limit,
               "stop the search after 500ms, 10s; the best plan so far is the answer");
@@ -88,6 +90,8 @@ void declare(CommandLine& line, PlanOptions& options) {
   line.example("stowage plan t.json.gz --budget 60% -o p.json");
   line.example("stowage plan t.json.gz --budget 24GiB --host-budget 64GiB --explain -o p.json");
   line.example("stowage plan t.json.gz --budget 60% --deny params -o p.json");
+  line.example(
+      "stowage plan t.json.gz --budget 60% --pins p.json --pin 'layers.0.*=keep' -o q.json");
   line.example("stowage plan t.json.gz --budget 60% --placement caching -o p.json");
   line.example("stowage plan t.json.gz --policy torchtune:stash=5 -o p.json");
 }
@@ -151,9 +155,15 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
   if ((options.allow || options.deny) && request.policy != "auto") {
     return usage_error("--allow and --deny say what auto decides", "without --policy");
   }
+  if (options.pinned.given() && request.policy != "auto") {
+    return usage_error("--pin and --pins say what auto leaves as it is", "without --policy");
+  }
   const Result<planner::Allowed> allowed = allowed_by(options);
   if (!allowed) return allowed.error();
   request.allowed = *allowed;
+  Result<simulator::Plan> pins = pins_of(options.pinned, index);
+  if (!pins) return pins.error();
+  request.pins = std::move(pins).value();
   request.placement = planner::usual_placement(index.trace());
   if (options.placement) {
     const auto placement = placement_named(*options.placement);
@@ -262,6 +272,9 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     if (options.timeline == "-") {
       return usage_error("--timeline - and the plan would both write to stdout",
                          "give --timeline a file");
+    }
+    if (options.pinned.file == "-" && options.trace == "-") {
+      return usage_error("the trace and --pins cannot both come from stdin");
     }
     const Result<int> rows = options.top ? table_rows(options.top, 0) : Result<int>(0);
     if (!rows) return rows.error();

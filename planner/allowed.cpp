@@ -37,7 +37,7 @@ std::vector<std::string> Allowed::names() {
 }
 
 Result<Allowed> Allowed::only(const std::vector<std::string>& names) {
-  return with({false, false, false, false, false, false}, names, true);
+  return with({false, false, false, false, false, false, nullptr}, names, true);
 }
 
 Result<Allowed> Allowed::all_but(const std::vector<std::string>& names) {
@@ -45,11 +45,13 @@ Result<Allowed> Allowed::all_but(const std::vector<std::string>& names) {
 }
 
 std::string Allowed::text() const {
-  if (*this == Allowed{}) return "";
   std::string text;
+  bool is_all = true;
   for (const Kind& kind : kKinds) {
+    is_all = is_all && this->*kind.is_allowed;
     if (this->*kind.is_allowed) text += (text.empty() ? "" : " and ") + std::string(kind.name);
   }
+  if (is_all) return "";
   return text.empty() ? "nothing" : text;
 }
 

@@ -5,6 +5,7 @@
 
 #include "planner/bounds.h"
 #include "planner/in_parallel.h"
+#include "planner/pins.h"
 #include "simulator/machine/rest_gain.h"
 #include "simulator/step/plan_structure.h"
 
@@ -37,12 +38,7 @@ std::int64_t effort_for(const simulator::StepIndex& index) {
 
 Climber::Climber(const simulator::StepIndex& index, PlanRequest request, const StructurePool& pool,
                  BestPlan& best)
-    : index_(index),
-      request_(std::move(request)),
-      pool_(pool),
-      best_(best),
-      effort_(effort_for(index)),
-      base_({std::shared_ptr<void>(), &index}, {}, request_) {}
+    : Climber({std::shared_ptr<void>(), &index}, std::move(request), pool, best) {}
 
 Climber::Climber(std::shared_ptr<const simulator::StepIndex> index, PlanRequest request,
                  const StructurePool& pool, BestPlan& best)
@@ -51,12 +47,24 @@ Climber::Climber(std::shared_ptr<const simulator::StepIndex> index, PlanRequest 
       pool_(pool),
       best_(best),
       effort_(effort_for(index_)),
-      base_(index, simulator::structure_of(index->step()), request_),
-      policies_(std::in_place) {}  // none of them has the host update besides
+      base_(index,
+            index->step().is_recording() ? simulator::Structure()
+                                         : simulator::structure_of(index->step()),
+            request_) {
+  // None of them has the host update, or what is pinned, besides.
+  if (!index->step().is_recording()) policies_.emplace();
+}
 
-simulator::Structure Climber::with_updates(simulator::Structure structure) const {
+simulator::Structure Climber::with_base(simulator::Structure structure) const {
+  if (request_.allowed.pinned) structure = request_.allowed.pinned->with_structure(structure);
   structure.host_updates = base_.structure().host_updates;
   return structure;
+}
+
+bool Climber::runs_again(const StructureSearch& in) const {
+  const simulator::Structure& base = base_.structure();
+  return in.structure().recompute.size() > base.recompute.size() ||
+         in.structure().ops.size() > base.ops.size();
 }
 
 Climb Climber::solve(const SearchPoint& point, Nanoseconds bound) {
@@ -87,7 +95,7 @@ Climb Climber::solve_from(const Climb& climb, Nanoseconds bound) {
 
 Climb Climber::solve_beside(const Climb& climb, Nanoseconds bound) {
   if (!climb.step) return solve(climb.point, bound);
-  if (climb.in->structure().runs_again()) {
+  if (runs_again(*climb.in)) {
     Climb here{climb.point, &base_, {}, base_.choices_like(*climb.in, climb.choices), {}};
     solve_in(here, bound);
     if (here.step && *here.step <= bound) return here;
@@ -102,12 +110,12 @@ void Climber::go_on(Climb& climb, Nanoseconds bound) {
 }
 
 StructureSearch* Climber::search_like(const StructureSearch& other) {
-  if (!other.structure().runs_again()) return &base_;
+  if (!runs_again(other)) return &base_;
   const auto known = std::find_if(like_.begin(), like_.end(),
                                   [&](const auto& each) { return each.first == &other; });
   if (known != like_.end()) return known->second.get();
   auto made =
-      StructureSearch::make(index_.step().recording(), with_updates(other.structure()), request_);
+      StructureSearch::make(index_.step().recording(), with_base(other.structure()), request_);
   if (!made) return nullptr;
   ++best_.structures;
   like_.emplace_back(&other, std::move(made).value());
@@ -288,7 +296,7 @@ void Climber::estimate(Short& of, const Climb& from, std::int64_t quota) const {
   std::unique_ptr<StructureSearch>& search = *of.search;
   if (search == nullptr) {
     auto made = StructureSearch::make(index_.step().recording(),
-                                      with_updates(pool_.structure(of.members)), request_);
+                                      with_base(pool_.structure(of.members)), request_);
     if (!made) return;
     search = std::move(made).value();
   }

@@ -45,14 +45,14 @@ class Climber {
   // All must outlive it, and what it finds is of it. An empty pool: nothing of it runs again.
   Climber(const simulator::StepIndex& index, PlanRequest request, const StructurePool& pool,
           BestPlan& best);
-  // In a step whose parameters the host updates, beside all else; `index` is of that step and of
-  // nothing that runs again, `pool` of the recorded one.
+  // The same, or in a step whose parameters the host updates, or where something is pinned to run
+  // again, beside all else; `index` is of that step, `pool` of the recorded one.
   Climber(std::shared_ptr<const simulator::StepIndex> index, PlanRequest request,
           const StructurePool& pool, BestPlan& best);
   Climber(const Climber&) = delete;
   Climber& operator=(const Climber&) = delete;
 
-  // Nothing of it runs again.
+  // Nothing of it runs again but what is pinned.
   [[nodiscard]] StructureSearch& base() { return base_; }
   [[nodiscard]] const StructureSearch& base() const { return base_; }
   // Some structure is there to choose beside the recorded one.
@@ -85,8 +85,10 @@ class Climber {
   };
 
   [[nodiscard]] StructureSearch::Effort long_search(const StructureSearch& in) const;
-  // With the updates that base() leaves out.
-  [[nodiscard]] simulator::Structure with_updates(simulator::Structure structure) const;
+  // With what base() leaves out, and runs again.
+  [[nodiscard]] simulator::Structure with_base(simulator::Structure structure) const;
+  // Beside what base() does.
+  [[nodiscard]] bool runs_again(const StructureSearch& in) const;
   // Null where it cannot be had.
   StructureSearch* search_like(const StructureSearch& other);
   void solve_in(Climb& climb, Nanoseconds bound);

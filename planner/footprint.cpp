@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "planner/pins.h"
 #include "planner/streaming_layers.h"
 #include "simulator/step/block_bytes.h"
 
@@ -72,9 +73,14 @@ std::vector<FootprintSpan> Footprints::natural_spans(StorageId storage) const {
            storage_bytes(storage)}};
 }
 
+std::vector<FootprintSpan> Footprints::settled_spans(StorageId storage) const {
+  const auto pinned = pinned_spans_.find(storage);
+  return pinned != pinned_spans_.end() ? pinned->second : natural_spans(storage);
+}
+
 Bytes Footprints::natural_bytes_at(StorageId storage, std::int32_t position) const {
   Bytes bytes = 0;
-  for (const FootprintSpan& span : natural_spans(storage)) {
+  for (const FootprintSpan& span : settled_spans(storage)) {
     if (span.first <= position && position < span.last) bytes += span.bytes;
   }
   return bytes;
@@ -87,12 +93,14 @@ Bytes Footprints::buffer_bytes(Bytes bytes) const {
 Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind kind,
                        const Allowed& allowed)
     : index_(&index),
+      pinned_(allowed.pinned),
       by_block_(kind != simulator::PeakKind::requested && index.rounds()),
       counts_recompute_(allowed.recompute && index.trace().layer_tensors.size() > 0),
       positions_(static_cast<std::int32_t>(2 * index.event_count())) {
   unit_of_.assign(index.trace().storages.size(), -1);
   is_previous_.assign(index.trace().storages.size(), false);
   find_saved(allowed);
+  if (pinned_ != nullptr) pinned_offloads_ = pinned_->offloads_in(index);
   streaming_layer_ = streaming_layers(index.trace());
   for (const std::vector<LayerId>& others :
        {streaming_layers_of_state(index.trace()), streaming_layers_of_gradients(index.trace())}) {
@@ -102,9 +110,9 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
   }
   find_host_updates();
   const bool state_is_home = !updated_on_host_.empty();
-  if (allowed.parameters) find_model_state(Moves::parameters);
-  if (allowed.optimizer && !state_is_home) find_model_state(Moves::optimizer_state);
-  if (allowed.gradients) find_model_state(Moves::gradients);
+  find_model_state(Moves::parameters, allowed.parameters);
+  find_model_state(Moves::optimizer_state, allowed.optimizer && !state_is_home);
+  find_model_state(Moves::gradients, allowed.gradients);
   for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();
   std::vector<Bytes> all(static_cast<std::size_t>(positions_) + 1, 0);
@@ -115,7 +123,7 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
   }
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     if (trace.storages.device[s] != 0) continue;
-    for (const FootprintSpan& span : natural_spans(StorageId(s))) {
+    for (const FootprintSpan& span : settled_spans(StorageId(s))) {
       add(all, span);
       if (!is_movable[s]) add(fixed, span);
     }
@@ -224,7 +232,34 @@ Decisions Footprints::decisions(const std::vector<Choice>& choices, simulator::R
       decision.reload = reload;
     }
   }
+  if (pinned_ == nullptr) return out;
+  pin_layers(out);
+  for (const auto& [saved, decision] : pinned_offloads_) out.saved[saved.index()] = decision;
+  for (simulator::SavedDecision& decision : out.saved) {
+    if (decision.decision != Decision::offload) continue;
+    if (decision.release.kind == simulator::ReleasePoint::Kind::automatic) {
+      decision.release = release;
+    }
+    if (decision.reload.kind == simulator::ReloadPoint::Kind::automatic) decision.reload = reload;
+  }
   return out;
+}
+
+void Footprints::pin_layers(Decisions& out) const {
+  for (const Moves what : {Moves::parameters, Moves::optimizer_state, Moves::gradients}) {
+    for (const auto& [layer, storages] : state_of_) {
+      const std::optional<Choice> pinned = pinned_choice(what, layer.second);
+      if (layer.first != what || !pinned || *pinned == Choice::keep) continue;
+      Movable of;
+      of.what = what;
+      of.layer = layer.second;
+      add_layer(of, *pinned, out);
+    }
+  }
+}
+
+std::optional<Choice> Footprints::pinned_choice(Moves what, LayerId layer) const {
+  return pinned_ != nullptr ? pinned_->of(what, layer) : std::nullopt;
 }
 
 Decisions Footprints::tight(const std::vector<Choice>& choices) const {

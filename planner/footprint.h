@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,9 +20,6 @@
 #include "traces/units.h"
 
 namespace stowage::planner {
-
-// What a Movable is. Prefixes and keys are made of it, by number.
-enum class Moves : std::uint8_t { saved_tensor, parameters, optimizer_state, gradients };
 
 // What is decided about together: a storage of this step with at least one saved tensor that can be
 // offloaded, or the parameters of one layer that can stream, or the optimizer's state or the
@@ -73,9 +72,10 @@ class Footprints {
       : Footprints(index, kind, {.recompute = false}) {}
   // Of a step whose parameters the host updates (Structure::host_updates), `keep` is what that
   // leaves on the device; nothing else is decided of optimizer state there.
-  // Has options for what is allowed alone. With `recompute`, of a step as it was recorded: also
-  // `again`, for all that a segment of it may save; such footprints are for bounds, and hold for
-  // every structure.
+  // Has options for what is allowed alone. What is pinned is no movable: with everything kept it is
+  // as the pins say, with the fewest bytes that this can hold. With `recompute`, of a step as it
+  // was recorded: also `again`, for all that a segment of it may save; such footprints are for
+  // bounds, and hold for every structure.
   Footprints(const simulator::StepIndex& index, simulator::PeakKind kind, const Allowed& allowed);
 
   [[nodiscard]] const simulator::StepIndex& index() const { return *index_; }
@@ -83,7 +83,7 @@ class Footprints {
   // They have `again`: bounds of them hold for every structure.
   [[nodiscard]] bool counts_recompute() const { return counts_recompute_; }
   [[nodiscard]] std::int32_t positions() const { return positions_; }
-  // Bytes at each position with everything kept.
+  // Bytes at each position with everything kept that can move.
   [[nodiscard]] const std::vector<Bytes>& resident() const { return resident_; }
   // What a storage and a reload buffer count as.
   [[nodiscard]] Bytes storage_bytes(StorageId storage) const;
@@ -122,12 +122,17 @@ class Footprints {
  private:
   void find_saved(const Allowed& allowed);
   void find_host_updates();
+  void pin_layers(simulator::Decisions& out) const;
+  [[nodiscard]] std::optional<Choice> pinned_choice(Moves what, LayerId layer) const;
   [[nodiscard]] bool is_on_host(StorageId storage) const {
     return !updated_on_host_.empty() && updated_on_host_[storage.index()];
   }
   // While it is there, without what the host's updates keep away.
   [[nodiscard]] std::vector<FootprintSpan> natural_spans(StorageId storage) const;
-  void find_model_state(Moves what);
+  // Where no option says otherwise.
+  [[nodiscard]] std::vector<FootprintSpan> settled_spans(StorageId storage) const;
+  void find_model_state(Moves what, bool is_allowed);
+  void pin_stay(const simulator::PlacedStay& stay, StorageId storage);
   std::vector<FootprintSpan> kept_spans(StorageId storage);
   void find_dominant(Movable& movable);
   void add_layer(const Movable& movable, Choice choice, simulator::Decisions& out) const;
@@ -139,6 +144,10 @@ class Footprints {
   void add_layer_option(Movable& movable, Choice choice, const simulator::Movement& movement) const;
 
   const simulator::StepIndex* index_;
+  std::shared_ptr<const Pins> pinned_;
+  // Of what is pinned to leave, by storage.
+  std::map<StorageId, std::vector<FootprintSpan>> pinned_spans_;
+  std::vector<std::pair<SavedId, simulator::SavedDecision>> pinned_offloads_;
   bool by_block_;
   bool counts_recompute_;
   std::int32_t positions_;

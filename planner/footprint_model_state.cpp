@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/footprint.h"
+#include "planner/pins.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/lowering/model_state_stays.h"
 #include "simulator/lowering/touching_stays.h"
@@ -85,16 +86,20 @@ void Footprints::find_host_updates() {
   }
 }
 
-void Footprints::find_model_state(Moves what) {
+void Footprints::find_model_state(Moves what, bool is_allowed) {
+  if (!is_allowed && (pinned_ == nullptr || !pinned_->decides(what))) return;
   const Trace& trace = index_->trace();
   std::map<LayerId, Movable> by_layer;
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     const LayerId layer = streaming_layer_[s];
     if (!layer.valid() || trace.storages.storage_class[s] != class_of(what)) continue;
+    const std::optional<Choice> pinned = pinned_choice(what, layer);
+    if (!pinned && !is_allowed) continue;
+    state_of_[{what, layer}].emplace_back(s);
+    if (pinned) continue;  // its spans are those of its stays (add_streaming())
     Movable& movable = by_layer[layer];
     movable.what = what;
     movable.layer = layer;
-    state_of_[{what, layer}].emplace_back(s);
     movable.leaves = EventId(std::size_t{0});
     if (!index_->model_state_uses().reason_to_stay(StorageId(s)).empty()) continue;
     const StorageId owner = trace.storages.parameter[s];
@@ -117,6 +122,17 @@ void Footprints::find_model_state(Moves what) {
   }
   if (what != Moves::parameters) return add_streaming(what, Choice::always);
   for (const Choice choice : kStreamChoices) add_streaming(what, choice);
+}
+
+// One more of what is pinned to leave.
+void Footprints::pin_stay(const simulator::PlacedStay& stay, StorageId storage) {
+  if (!index_->model_state_uses().reason_to_stay(storage).empty()) return;
+  const StorageId owner = index_->trace().storages.parameter[storage.index()];
+  if (owner.valid() && is_on_host(owner)) return;
+  std::vector<FootprintSpan>& spans = pinned_spans_[storage];
+  for (const FootprintSpan& span : spans_of(stay, storage)) spans.push_back(span);
+  const StorageId previous = index_->model_state_uses().previous_of(storage);
+  if (previous.valid()) pinned_spans_[previous] = {};
 }
 
 // With what of a gradient the step before left.
@@ -158,6 +174,7 @@ void Footprints::add_streaming(Moves what, Choice choice) {
   for (const simulator::PlacedStay& stay : movement.stays) {
     const StorageId storage = movement.tenants[stay.tenant.index()].storage;
     const std::size_t s = storage.index();
+    if (pinned_choice(what, streaming_layer_[s]) == choice) pin_stay(stay, storage);
     if (unit_of_[s] < 0) continue;  // the host updates it, or with it, and nothing is decided
     std::vector<Option>& options = units_[static_cast<std::size_t>(unit_of_[s])].options;
     if (options.back().choice != choice) {

@@ -4,6 +4,7 @@
 
 #include "planner/again_options.h"
 #include "planner/footprint.h"
+#include "planner/pins.h"
 #include "simulator/lowering/offload_groups.h"
 #include "simulator/plan/rule_match.h"
 #include "simulator/step/lifetimes.h"
@@ -118,14 +119,23 @@ std::vector<StorageId> saved_storages(const simulator::StepIndex& index) {
 void Footprints::find_saved(const Allowed& allowed) {
   const Trace& trace = index_->trace();
   const auto moved = [&](bool share) {
-    return allowed.offload ? all_offloaded(*index_, share) : simulator::Movement{};
+    const bool pinned = pinned_ != nullptr && pinned_->offloads();
+    return allowed.offload || pinned ? all_offloaded(*index_, share) : simulator::Movement{};
   };
   const SavedOptions shared(*this, moved(true), Choice::shared);
   const SavedOptions separate(*this, moved(false), Choice::separate);
   const AgainOptions again(*this, allowed.recompute);
   for (const StorageId storage : saved_storages(*index_)) {
-    const Option* const whole = shared.of(storage);
-    const Option* const views = separate.of(storage);
+    const simulator::SavedDecision* const pinned =
+        pinned_ != nullptr ? pinned_->of(*index_, storage) : nullptr;
+    if (pinned != nullptr) {
+      const Option* const leaves = (pinned->share ? shared : separate).of(storage);
+      const bool is_kept = pinned->decision == simulator::Decision::keep;
+      if (!is_kept && leaves != nullptr) pinned_spans_[storage] = leaves->spans;
+      continue;
+    }
+    const Option* const whole = allowed.offload ? shared.of(storage) : nullptr;
+    const Option* const views = allowed.offload ? separate.of(storage) : nullptr;
     const std::optional<Option> made_again = again.of(storage);
     if (whole == nullptr && views == nullptr && !made_again) continue;
     Movable movable;

@@ -30,6 +30,10 @@ inline constexpr std::size_t kChoices = 7;
 // Of parameters that stream, those with the fewest copies first.
 inline constexpr std::array kStreamChoices = {Choice::forward, Choice::backward, Choice::always};
 
+// What is decided about together: saved tensors of one storage, or the parameters, the optimizer's
+// state or the gradients of a layer. Prefixes and keys are made of it, by number.
+enum class Moves : std::uint8_t { saved_tensor, parameters, optimizer_state, gradients };
+
 // What leaves in this way too, or stays where that is `keep`: a layer that is away behind forward
 // and behind backward streams always. `keep`: it cannot.
 [[nodiscard]] inline Choice with(Choice choice, Choice too) {

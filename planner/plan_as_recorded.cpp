@@ -10,8 +10,11 @@
 #include "planner/best_plan.h"
 #include "planner/budget.h"
 #include "planner/climber.h"
+#include "planner/pinned_bound.h"
+#include "planner/pins.h"
 #include "planner/points_near_floor.h"
 #include "planner/policy_starts.h"
+#include "planner/streaming_layers.h"
 #include "planner/structure_pool.h"
 #include "planner/structure_search.h"
 #include "planner/updates_on_host.h"
@@ -72,22 +75,30 @@ const std::vector<std::string>& rivals() {
 
 class Planner {
  public:
-  Planner(const simulator::StepIndex& index, const PlanRequest& request,
+  // `settled`: of the recording with what is pinned to run again, or to be updated by the host;
+  // `updated`: with the latter alone. Both are of `index` where nothing is.
+  Planner(const simulator::StepIndex& index, std::shared_ptr<const simulator::StepIndex> settled,
+          std::shared_ptr<const simulator::StepIndex> updated, const PlanRequest& request,
           std::optional<Nanoseconds> beats)
       : index_(index),
+        updated_(std::move(updated)),
         request_(request),
         beats_(beats),
         pool_(pool_of(index, request)),
         best_(request),
-        without_(index, without_gradients(index, request), pool_, best_) {
+        without_(settled, without_gradients(index, request), pool_, best_) {
     if (policy_name(request.policy) != "auto") return;
     if (request.allowed.gradients && has_gradients(index)) {
-      with_gradients_.emplace(index, request, pool_, best_);
+      with_gradients_.emplace(settled, request, pool_, best_);
     }
     if (request.allowed.recompute && without_.has_structures()) {
-      any_structure_.emplace(index, request.budget_on, request.allowed);
+      any_structure_.emplace(*updated_, request.budget_on, request.allowed);
     }
     on_host_ = UpdatesOnHost::make(index, request, pool_, any_structure_.has_value(), best_);
+    if (pins() == nullptr) return;
+    const simulator::StepIndex& bounding = any_structure_ ? *updated_ : *settled;
+    of_pins_.emplace(bounding, *settled, request.budget_on, request.allowed,
+                     any_structure_.has_value());
   }
 
   Result<PlanOutcome> run() {
@@ -107,6 +118,8 @@ class Planner {
     if (on_host_) out_.lower_bound_step = std::min(out_.lower_bound_step, on_host_->shortest());
     const std::string policy = policy_name(request_.policy);
     if (policy == "auto") out_.allowed = request_.allowed;
+    out_.allowed.pinned = nullptr;
+    if (pins() != nullptr) out_.pinned = pins()->count();
     Status status = Unit{};
     if (policy != "auto") {
       status = run_policy();
@@ -132,8 +145,11 @@ class Planner {
   [[nodiscard]] static StructurePool pool_of(const simulator::StepIndex& index,
                                              const PlanRequest& request) {
     if (!request.allowed.recompute || policy_name(request.policy) != "auto") return {};
-    return StructurePool(index, request.allowed.offload);
+    return StructurePool(index, request.allowed.offload, request.allowed.pinned.get());
   }
+
+  // Null: nothing is pinned.
+  [[nodiscard]] const Pins* pins() const { return request_.allowed.pinned.get(); }
 
   [[nodiscard]] static PlanRequest without_gradients(const simulator::StepIndex& index,
                                                      PlanRequest request) {
@@ -194,6 +210,9 @@ class Planner {
   [[nodiscard]] Bounds bounds(Bytes budget) const {
     Bounds of;
     if (device_floor_ <= budget) of.device = shortest_step(bounding(), budget);
+    if (of_pins_ && device_floor_ <= budget) {
+      of.device = std::max(of.device, of_pins_->shortest_step(budget));
+    }
     if (on_host_) of.host = on_host_->shortest_step(budget, of.device);
     return of;
   }
@@ -212,7 +231,9 @@ class Planner {
   // The least of the answer, which may be the tightest plan itself, of nothing moved, and of the
   // tightest plans of where the answer was found.
   [[nodiscard]] Bytes kept_from() {
-    Bytes least = peak_with_allowance(out_.resident);
+    const bool is_as_recorded = pins() == nullptr || pins()->moves_nothing();
+    constexpr Bytes kUnknown = std::numeric_limits<Bytes>::max();
+    Bytes least = is_as_recorded ? peak_with_allowance(out_.resident) : kUnknown;
     if (out_.plan.predicted && best_.within_host_budget(out_.predicted)) {
       least = std::min(least, peak_with_allowance(out_.predicted));
     }
@@ -232,7 +253,7 @@ class Planner {
           evaluator.exact_peak(*tight);
       least = std::min(least, peak_with_allowance(exact));
     }
-    return least;
+    return least == kUnknown ? 0 : least;
   }
 
   [[nodiscard]] bool within_budget(const ReplayResult& result) const {
@@ -300,12 +321,13 @@ class Planner {
   Status run_auto() {
     const Bytes budget = *request_.budget;
     const Bytes resident = peak_of(out_.resident, request_.budget_on);
-    if (resident <= budget) {
+    if (resident <= budget && (pins() == nullptr || pins()->moves_nothing())) {
       out_.kind = PlanKind::fits_already;
       out_.notes.push_back("the step fits already: its peak is " + format_bytes(resident));
       return finish(resident_rules());
     }
     if (lowest_budget() > budget) {
+      if (pins() != nullptr) return pins_are_above(budget);
       if (out_.floor.bytes >= resident) {
         out_.kind = PlanKind::offload_cannot_help;
         out_.notes.push_back("no " + request_.allowed.limits("decision") + " lowers the peak of " +
@@ -315,11 +337,7 @@ class Planner {
       out_.kind = PlanKind::infeasible;
       out_.notes.push_back("no " + request_.allowed.limits("plan") + " has a peak below " +
                            format_bytes(out_.floor.bytes));
-      StructureSearch* base = &all().base();
-      if (on_host_ && on_host_->climber().base().tight().peak < base->tight().peak) {
-        base = &on_host_->climber().base();
-      }
-      return finish_with(base->footprints().tight(base->tight().choices), *base);
+      return finish_tightest_base();
     }
 
     const Bounds bound = bounds(budget);
@@ -342,9 +360,41 @@ class Planner {
     const Status status =
         finish_with(tightest->footprints().tight(tightest->tight().choices), *tightest);
     out_.notes.insert(out_.notes.begin(),
-                      "no plan within the budget was found; the tightest has a peak of " +
+                      "no plan within the budget was found" +
+                          (pins() != nullptr ? " with " + pinned_text() : std::string()) +
+                          "; the tightest has a peak of " +
                           std::to_string(peak_of(out_.predicted, request_.budget_on)) + " bytes");
     return status;
+  }
+
+  Status finish_tightest_base() {
+    StructureSearch* base = &all().base();
+    if (on_host_ && on_host_->climber().base().tight().peak < base->tight().peak) {
+      base = &on_host_->climber().base();
+    }
+    return finish_with(base->footprints().tight(base->tight().choices), *base);
+  }
+
+  // No plan with what is pinned is within the budget: is one without?
+  Status pins_are_above(Bytes budget) {
+    PlanRequest free = request_;
+    free.pins = {};
+    free.allowed.pinned = nullptr;
+    const Result<PlanOutcome> without = planner::plan_as_recorded(index_, free, Nanoseconds{0});
+    if (!without) return without.error();
+    const Bytes least = planner::lowest_budget(without->floor.bytes, request_.budget_on);
+    out_.kind = least > budget ? PlanKind::infeasible : PlanKind::not_found;
+    out_.notes.push_back("no " + request_.allowed.limits("plan") + " with " + pinned_text() +
+                         " has a peak below " + format_bytes(out_.floor.bytes) +
+                         "; without them the floor is " + format_bytes(without->floor.bytes));
+    return finish_tightest_base();
+  }
+
+  // "the 3 pinned decisions"
+  [[nodiscard]] std::string pinned_text() const {
+    const std::int64_t count = pins()->count();
+    return count == 1 ? "the pinned decision"
+                      : "the " + std::to_string(count) + " pinned decisions";
   }
 
   // The best plan known for a point, and who climbed to it.
@@ -382,6 +432,7 @@ class Planner {
   }
 
   void search(Bytes budget, const Bounds& bound, Bytes resident) {
+    if (pins() != nullptr && offer_as_pinned(budget) && is_all_pinned()) return;
     // The one that always fits comes first: a search that is stopped has an answer.
     offer_tight(without_.base());
     if (with_gradients_) offer_tight(with_gradients_->base());
@@ -477,6 +528,24 @@ class Planner {
     best_.spent.add(in.evaluator().spent());
   }
 
+  // What is pinned as it is said, and nothing else; whether that is within the budget.
+  bool offer_as_pinned(Bytes budget) {
+    StructureSearch& base = without_.base();
+    const std::vector<Choice> nothing(base.footprints().movable().size(), Choice::keep);
+    simulator::Decisions decisions = base.footprints().decisions(nothing, {}, {});
+    decisions.budget = request_.pins.budget.automatic.value_or(budget);
+    base.evaluator().begin(best_.spent, best_.step());
+    const bool is_within = best_.offer(base, base.evaluator().evaluate(decisions));
+    best_.spent.add(base.evaluator().spent());
+    return is_within;
+  }
+
+  // Nothing is left to be searched for.
+  [[nodiscard]] bool is_all_pinned() {
+    return all().base().space().candidates() == 0 && pool_.empty() && !on_host_ &&
+           !all().has_structures();
+  }
+
   void offer_rivals() {
     StructureSearch& base = without_.base();
     base.evaluator().begin(best_.spent, best_.step());
@@ -489,7 +558,10 @@ class Planner {
       plan.optimizer = rules->optimizer;
       plan.gradients = rules->gradients;
       plan.budget.automatic = rules->automatic;
-      if (const auto decisions = simulator::resolve(index_.trace(), plan)) {
+      auto decisions = simulator::resolve(base.index().trace(), plan);
+      const bool holds = pins() == nullptr || (decisions && pins()->structure().empty() &&
+                                               pins()->hold_in(base.index(), *decisions));
+      if (decisions && holds) {
         best_.offer(base, base.evaluator().evaluate(*decisions));
       }
     }
@@ -523,13 +595,20 @@ class Planner {
   }
 
   // Where the host updates, it is asked to update all that it can: what it cannot, notes say.
-  [[nodiscard]] static std::vector<simulator::OptimizerRule> optimizer_rules(
-      const StructureSearch& in, simulator::OptimizerDecisions decisions) {
+  [[nodiscard]] std::vector<simulator::OptimizerRule> optimizer_rules(
+      const StructureSearch& in, simulator::OptimizerDecisions decisions) const {
     const Trace& trace = in.index().trace();
+    const Pins* const pinned = request_.allowed.pinned.get();
+    const auto is_asked = [&](LayerId layer) {
+      if (pinned == nullptr || pinned->updates_on_host(layer)) return true;
+      const std::size_t already = pinned->structure().host_updates.size();
+      return already < in.structure().host_updates.size() && !pinned->updates_on_device(layer);
+    };
     if (!in.structure().host_updates.empty()) {
+      const std::vector<LayerId> layers = streaming_layers(trace);
       const std::vector<LayerId> updated = simulator::layers_of_updated_parameters(trace);
       for (std::size_t s = 0; s < updated.size(); ++s) {
-        if (updated[s].valid()) decisions.updated_on_host[s] = true;
+        if (updated[s].valid() && is_asked(layers[s])) decisions.updated_on_host[s] = true;
       }
     }
     return simulator::to_optimizer_rules(trace, decisions);
@@ -602,6 +681,7 @@ class Planner {
   }
 
   const simulator::StepIndex& index_;
+  const std::shared_ptr<const simulator::StepIndex> updated_;
   const PlanRequest& request_;
   const std::optional<Nanoseconds> beats_;
   const StructurePool pool_;  // what could run again
@@ -609,6 +689,7 @@ class Planner {
   Climber without_;                          // with no gradients that leave
   std::optional<Climber> with_gradients_;    // where some may and can
   std::optional<Footprints> any_structure_;  // of all that is allowed, where some can run again
+  std::optional<PinnedBound> of_pins_;       // where something is pinned
   std::unique_ptr<UpdatesOnHost> on_host_;   // where it may and can update
   Reached in_less_;                          // the best of points below the budget
   Bytes device_floor_ = 0;                   // of plans with no updates on the host
@@ -643,7 +724,31 @@ Bytes lowest_budget(Bytes floor, simulator::PeakKind on) {
 
 Result<PlanOutcome> plan_as_recorded(const simulator::StepIndex& index, const PlanRequest& request,
                                      std::optional<Nanoseconds> beats) {
-  return Planner(index, request, beats).run();
+  const Result<std::shared_ptr<const Pins>> pins = Pins::make(index, request.pins);
+  if (!pins) return pins.error();
+  PlanRequest with_pins = request;
+  with_pins.allowed.pinned = *pins;
+  const std::shared_ptr<const simulator::StepIndex> recorded(std::shared_ptr<void>(), &index);
+  std::shared_ptr<const simulator::StepIndex> settled = recorded;
+  std::shared_ptr<const simulator::StepIndex> updated = recorded;
+  if (*pins != nullptr && !(*pins)->structure().empty()) {
+    const auto under = [&](const simulator::Structure& structure) -> Result<decltype(settled)> {
+      const Result<simulator::Step> step = simulator::unroll(index.step().recording(), structure);
+      if (!step) return step.error();
+      return std::make_shared<const simulator::StepIndex>(*step);
+    };
+    Result<decltype(settled)> all = under((*pins)->structure());
+    if (!all) return all.error();
+    settled = std::move(all).value();
+    simulator::Structure of_host;
+    of_host.host_updates = (*pins)->structure().host_updates;
+    if (!of_host.empty()) {
+      Result<decltype(settled)> updates = under(of_host);
+      if (!updates) return updates.error();
+      updated = std::move(updates).value();
+    }
+  }
+  return Planner(index, settled, updated, with_pins, beats).run();
 }
 
 }  // namespace stowage::planner

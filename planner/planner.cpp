@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/budget.h"
+#include "planner/pins.h"
 #include "planner/plan_as_recorded.h"
 #include "planner/updates_on_host.h"
 #include "simulator/plan/plan.h"
@@ -39,6 +40,7 @@ class DividedPlans {
       PlanRequest request = request_;
       request.max_evaluations -= out_.search.evaluations;
       const simulator::StepIndex index(*part);
+      if (!Pins::make(index, request.pins)) continue;  // what they name is not there
       std::optional<Nanoseconds> beats;
       if (out_.feasible()) beats = out_.predicted.step_ns;
       // What is proven needs no search, nor does a step that fits as it is.
@@ -131,6 +133,37 @@ class DividedPlans {
   const bool fits_;  // all at once
 };
 
+// For the step in the micro-batches that are pinned.
+Result<PlanOutcome> plan_in_pinned_parts(const simulator::StepIndex& index,
+                                         const PlanRequest& request) {
+  const Trace& recording = index.step().recording();
+  const auto part = simulator::recording_in_parts(recording, simulator::parts_of(request.pins));
+  if (!part) {
+    Error error = part.error();
+    error.pointer = "/micro_batches";
+    return error;
+  }
+  const bool is_whole = *part == &recording;
+  Result<PlanOutcome> outcome = is_whole ? plan_as_recorded(index, request)
+                                         : plan_as_recorded(simulator::StepIndex(**part), request);
+  if (!outcome) return outcome;
+  outcome->pinned += static_cast<std::int64_t>(request.pins.micro_batches.size());
+  if (is_whole) return outcome;
+  if (outcome->kind == PlanKind::fits_already) {
+    outcome->kind = PlanKind::planned;
+    outcome->notes.clear();
+  }
+  outcome->notes.insert(
+      outcome->notes.begin(),
+      "in micro-batches: " + simulator::parts_text(simulator::recorded_parts(**part)) +
+          ", as pinned");
+  forget_rows(outcome->floor);
+  outcome->plan.target = simulator::target_of(recording);
+  outcome->resident =
+      simulator::replay(index, simulator::resident_schedule(index, request.placement));
+  return outcome;
+}
+
 // The plan of a policy, which may ask for the step in micro-batches: planned on that recording, and
 // compared with the step at once.
 Result<PlanOutcome> plan_of_policy(const simulator::StepIndex& index, const PlanRequest& request) {
@@ -208,7 +241,13 @@ Result<PlanOutcome> make_plan(const simulator::StepIndex& index, const PlanReque
   if (!has_state) request.allowed.optimizer = allows_the_rest;
   if (!can_leave) request.allowed.gradients = allows_the_rest;
   if (!has_parts) request.allowed.micro_batches = allows_the_rest;
-  if (policy_name(request.policy) != "auto") return plan_of_policy(index, request);
+  const bool is_auto = policy_name(request.policy) == "auto";
+  if (!is_auto && !(request.pins == simulator::Plan{})) {
+    return Error{ErrorCode::usage, "pins say what auto leaves as it is", "", "",
+                 "without --policy"};
+  }
+  if (!is_auto) return plan_of_policy(index, request);
+  if (!request.pins.micro_batches.empty()) return plan_in_pinned_parts(index, request);
   Result<PlanOutcome> whole = plan_as_recorded(index, request);
   if (!whole || !has_parts || !request.allowed.micro_batches) return whole;
   return DividedPlans(index, request, std::move(whole).value()).run();

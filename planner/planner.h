@@ -39,7 +39,11 @@ struct PlanRequest {
   std::string policy = "auto";  // a spec: "torchtune:stash=5"
   // A policy of the caller's own: `policy` is how it is called, and no name of policies().
   std::optional<PolicyRules> rules;
-  Allowed allowed{};      // what `auto` may decide; floor and bound are of that alone
+  Allowed allowed{};  // what `auto` may decide; floor and bound are of that alone
+  // Rules of a plan whose decisions `auto` leaves as they are (planner/pins.h), also where they are
+  // not `allowed`; floor and bound are of plans with these alone. Micro-batches among them say
+  // which recording is planned.
+  simulator::Plan pins{};
   std::int64_t seed = 1;  // recorded in the plan; the search draws nothing at random
   std::int64_t max_evaluations = 20'000;  // replays; the search ends by itself well before, usually
   std::stop_token stop;                   // a stopped search answers with the best plan so far
@@ -78,6 +82,7 @@ struct PlanOutcome {
   // The smallest budget that the tightest plan known keeps; 0: none was looked for (a policy).
   Bytes kept_from = 0;
   Allowed allowed;  // what floor and bound are of: all, but with `auto` and less in the request
+  std::int64_t pinned = 0;  // decisions of the request's pins that this plan has
   SearchStats search;
   std::vector<std::string> notes;  // the lowering's, and why the answer is what it is
 
@@ -88,7 +93,8 @@ struct PlanOutcome {
 };
 
 // Errors: usage (no budget with `auto`, a budget of 0 or less, a counter that the trace's device
-// does not have, an unknown policy or option), bad_input (a trace that cannot be lowered).
+// does not have, an unknown policy or option, pins beside a policy), bad_input (a trace that cannot
+// be lowered; of pins, those of Pins::make()).
 // Deterministic. The answer keeps the budget in the counters of replay(). Cost:
 // `search.evaluations` times lower() and estimate(), a few replay() for each of
 // `search.grid_points`, and the bounds.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/pins.h"
 #include "planner/policy.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/machine/rest_gain.h"
@@ -67,8 +68,13 @@ const Candidate* PolicyStart::plan(const Trace& recording, const PlanRequest& re
   shortest_ = static_cast<Nanoseconds>(Wide{index.compute_until().back()} * kPpm / boost);
   if (below && *shortest_ >= *below) return nullptr;
   is_tried_ = true;
-  const Result<simulator::Decisions> decisions = simulator::resolve(step->trace(), plan_);
+  Result<simulator::Decisions> decisions = simulator::resolve(step->trace(), plan_);
   if (!decisions) return nullptr;
+  const Pins* const pinned = request.allowed.pinned.get();
+  if (pinned != nullptr &&
+      (!pinned->is_part_of(structure_) || !pinned->hold_in(index, *decisions))) {
+    return nullptr;
+  }
   Evaluator evaluator(index, request);
   evaluator.begin(spent, {});
   candidate_ = evaluator.evaluate(*decisions);

@@ -31,9 +31,9 @@ class PolicyStart {
 
   [[nodiscard]] bool runs_again() const { return runs_again_; }
 
-  // Its plan as it is; null where it cannot be lowered, or where no step with its structure is
-  // shorter than `below`. Made when it is asked for first: then an unroll(), a StepIndex, and one
-  // evaluation, which is added to `spent`.
+  // Its plan as it is, but for what is pinned; null where it cannot be lowered, or not be so, or
+  // where no step with its structure is shorter than `below`. Made when it is asked for first: then
+  // an unroll(), a StepIndex, and one evaluation, which is added to `spent`.
   const Candidate* plan(const Trace& recording, const PlanRequest& request,
                         std::optional<Nanoseconds> below, Spent& spent);
   // Of that plan, as replay() counts it.

@@ -7,6 +7,7 @@
 
 #include "planner/identical_names.h"
 #include "planner/op_families.h"
+#include "planner/pins.h"
 
 namespace stowage::planner {
 
@@ -37,10 +38,67 @@ StructurePool::Layer StructurePool::layer_of(const simulator::StepIndex& index,
   return layer;
 }
 
-StructurePool::StructurePool(const simulator::StepIndex& recorded, bool copied) {
+namespace {
+
+// What is pinned settles whether these run again.
+class SettledByPins {
+ public:
+  // `pinned`: null where nothing is; both must outlive it.
+  SettledByPins(const Trace& recording, const Pins* pinned)
+      : recording_(recording), pinned_(pinned) {
+    if (pinned_ == nullptr || pinned_->structure().recompute.empty()) return;
+    const simulator::SegmentFinder finder(recording);
+    for (const std::string& name : pinned_->structure().recompute) {
+      const Result<simulator::Segment> segment = finder.find(name);
+      if (segment) runs_.emplace_back(segment->first, segment->end);
+    }
+  }
+
+  [[nodiscard]] bool settles(const simulator::Segment& segment) const {
+    if (pinned_ == nullptr) return false;
+    return overlaps(segment.first, segment.end) ||
+           std::any_of(segment.saved.begin(), segment.saved.end(), [&](SavedId saved) {
+             return settles(recording_.string(recording_.saved.site[saved.index()]));
+           });
+  }
+  [[nodiscard]] bool settles(const OpFamily::Member& member) const {
+    if (pinned_ == nullptr) return false;
+    return overlaps(member.first, member.end) ||
+           std::any_of(member.sites.begin(), member.sites.end(),
+                       [&](const std::string& site) { return settles(site); });
+  }
+
+ private:
+  [[nodiscard]] bool settles(const std::string& site) const {
+    const std::vector<std::string>& ops = pinned_->structure().ops;
+    return pinned_->names(site) || std::find(ops.begin(), ops.end(), site) != ops.end();
+  }
+  [[nodiscard]] bool overlaps(EventId first, EventId end) const {
+    return std::any_of(runs_.begin(), runs_.end(),
+                       [&](const auto& run) { return run.first < end && first < run.second; });
+  }
+
+  const Trace& recording_;
+  const Pins* pinned_;
+  std::vector<std::pair<EventId, EventId>> runs_;
+};
+
+}  // namespace
+
+StructurePool::StructurePool(const simulator::StepIndex& recorded, bool copied,
+                             const Pins* pinned) {
   if (!recorded.step().is_recording()) return;
-  if (recorded.trace().layer_tensors.size() > 0) add_kinds_of_layers(recorded);
+  if (recorded.trace().layer_tensors.size() > 0) add_kinds_of_layers(recorded, pinned);
+  const SettledByPins pins(recorded.trace(), pinned);
   for (OpFamily& family : op_families(recorded, kMostFamilies, copied)) {
+    for (const OpFamily::Member& member : family.members) {
+      if (!pins.settles(member)) continue;
+      family.bytes -= member.bytes;
+      family.work -= member.work;
+    }
+    std::erase_if(family.members,
+                  [&](const OpFamily::Member& member) { return pins.settles(member); });
+    if (family.members.empty()) continue;
     Kind& kind = kinds_.emplace_back();
     kind.is_ops = true;
     kind.bytes = family.bytes;
@@ -52,7 +110,8 @@ StructurePool::StructurePool(const simulator::StepIndex& recorded, bool copied) 
   }
 }
 
-void StructurePool::add_kinds_of_layers(const simulator::StepIndex& recorded) {
+void StructurePool::add_kinds_of_layers(const simulator::StepIndex& recorded, const Pins* pinned) {
+  const SettledByPins pins(recorded.trace(), pinned);
   const simulator::SegmentFinder finder(recorded.trace());
   std::map<std::string, Kind> by_name;
   std::size_t found = 0;
@@ -60,7 +119,7 @@ void StructurePool::add_kinds_of_layers(const simulator::StepIndex& recorded) {
     if (!call.is_callable || found == kMostSegments) continue;
     ++found;
     const Result<simulator::Segment> segment = finder.find(call.name);
-    if (!segment) continue;
+    if (!segment || pins.settles(*segment)) continue;
     Layer layer = layer_of(recorded, call.name, *segment);
     if (layer.bytes == 0) continue;
     Kind& kind = by_name[without_numbers(call.layer + "#")];

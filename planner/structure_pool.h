@@ -17,6 +17,8 @@
 
 namespace stowage::planner {
 
+class Pins;
+
 class StructurePool {
  public:
   // Members of the pool that run again: a kind's number, a layer's number in it; sorted.
@@ -30,9 +32,11 @@ class StructurePool {
   static constexpr std::size_t kFewMembers = 8;  // of all kinds together
 
   StructurePool() = default;  // empty
-  // Depends on the recording alone, and on whether tensors may be `copied` instead. Cost:
+  // Depends on the recording alone, on whether tensors may be `copied` instead, and on what is
+  // `pinned` (null: nothing): no member has that run again, nor lies in or around it. Cost:
   // kMostSegments times SegmentFinder::find() at most.
-  explicit StructurePool(const simulator::StepIndex& recorded, bool copied = true);
+  explicit StructurePool(const simulator::StepIndex& recorded, bool copied = true,
+                         const Pins* pinned = nullptr);
 
   // Nothing can run again.
   [[nodiscard]] bool empty() const { return kinds_.empty(); }
@@ -79,7 +83,7 @@ class StructurePool {
                                                 const std::vector<Members>& all,
                                                 std::size_t most) const;
   [[nodiscard]] Bytes bytes(const Members& members) const;
-  void add_kinds_of_layers(const simulator::StepIndex& recorded);
+  void add_kinds_of_layers(const simulator::StepIndex& recorded, const Pins* pinned);
   void add(Members& members, const Members::value_type& member) const;
   [[nodiscard]] bool overlap(const Members::value_type& a, const Members::value_type& b) const;
 

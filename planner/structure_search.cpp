@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "planner/pins.h"
 #include "simulator/step/unroll.h"
 
 namespace stowage::planner {
@@ -39,8 +40,11 @@ Result<std::unique_ptr<StructureSearch>> StructureSearch::make(
     const Trace& recording, const simulator::Structure& structure, const PlanRequest& request) {
   const Result<simulator::Step> step = simulator::unroll(recording, structure);
   if (!step) return step.error();
-  return std::make_unique<StructureSearch>(std::make_shared<const simulator::StepIndex>(*step),
-                                           structure, request);
+  auto index = std::make_shared<const simulator::StepIndex>(*step);
+  if (request.allowed.pinned && !request.allowed.pinned->can_hold_in(*index)) {
+    return Error{ErrorCode::bad_input, "what is pinned is not there to be moved", "", "", ""};
+  }
+  return std::make_unique<StructureSearch>(std::move(index), structure, request);
 }
 
 const TightPlan& StructureSearch::tight() {

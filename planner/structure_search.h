@@ -30,7 +30,7 @@ class StructureSearch {
   StructureSearch(const StructureSearch&) = delete;
   StructureSearch& operator=(const StructureSearch&) = delete;
 
-  // Of a recording, which must outlive it. Errors: those of unroll().
+  // Of a recording, which must outlive it. Errors: those of unroll(); what is pinned cannot be.
   [[nodiscard]] static Result<std::unique_ptr<StructureSearch>> make(
       const Trace& recording, const simulator::Structure& structure, const PlanRequest& request);
 

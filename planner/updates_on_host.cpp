@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "planner/host_update_bound.h"
+#include "planner/pins.h"
+#include "planner/streaming_layers.h"
 #include "simulator/machine/link_model.h"
 #include "simulator/machine/rest_gain.h"
 #include "simulator/step/device_updates.h"
@@ -23,34 +25,56 @@ std::unique_ptr<UpdatesOnHost> UpdatesOnHost::make(const simulator::StepIndex& r
   if (!has_updates(recording)) return nullptr;
   simulator::Structure structure;
   const simulator::DeviceUpdates updates(recorded);
+  const Pins* const pinned = request.allowed.pinned.get();
+  const std::vector<LayerId> layers = streaming_layers(recording);
+  const auto stays = [&](StorageId parameter) {
+    return pinned != nullptr && pinned->updates_on_device(layers[parameter.index()]);
+  };
   for (const StorageId parameter : updates.parameters()) {
-    if (updates.reason_to_stay(parameter).empty()) structure.host_updates.push_back(parameter);
+    if (!updates.reason_to_stay(parameter).empty() || stays(parameter)) continue;
+    structure.host_updates.push_back(parameter);
   }
-  if (structure.host_updates.empty()) return nullptr;
-  const Result<simulator::Step> step = simulator::unroll(recording, structure);
-  if (!step) return nullptr;
-  auto index = std::make_shared<const simulator::StepIndex>(*step);
+  const std::size_t already = pinned != nullptr ? pinned->structure().host_updates.size() : 0;
+  if (structure.host_updates.size() <= already) return nullptr;
+  const auto index_of = [&](const simulator::Structure& of) {
+    const Result<simulator::Step> step = simulator::unroll(recording, of);
+    return step ? std::make_shared<const simulator::StepIndex>(*step) : nullptr;
+  };
+  const auto updated = index_of(structure);
+  const bool runs_again = pinned != nullptr && pinned->structure().runs_again();
+  const auto settled = runs_again ? index_of(pinned->with_structure(structure)) : updated;
+  if (updated == nullptr || settled == nullptr) return nullptr;
   return std::unique_ptr<UpdatesOnHost>(
-      new UpdatesOnHost(std::move(index), request, pool, can_run_again, best));
+      new UpdatesOnHost(settled, updated, request, pool, can_run_again, best));
 }
 
-UpdatesOnHost::UpdatesOnHost(std::shared_ptr<const simulator::StepIndex> index,
+UpdatesOnHost::UpdatesOnHost(std::shared_ptr<const simulator::StepIndex> settled,
+                             std::shared_ptr<const simulator::StepIndex> updated,
                              const PlanRequest& request, const StructurePool& pool,
                              bool can_run_again, BestPlan& best)
-    : climber_(index, request, pool, best), floor_(climber_.base().floor()) {
+    : climber_(std::move(settled), request, pool, best),
+      updated_(std::move(updated)),
+      floor_(climber_.base().floor()) {
   if (can_run_again) {
-    any_structure_.emplace(*index, request.budget_on, request.allowed);
+    any_structure_.emplace(*updated_, request.budget_on, request.allowed);
     floor_ = memory_floor(*any_structure_);
   }
-  const Ppm boost = simulator::rest_gain(index->trace().calibration).boost;
+  if (request.allowed.pinned) {
+    const simulator::StepIndex& base = climber_.base().index();
+    of_pins_.emplace(can_run_again ? *updated_ : base, base, request.budget_on, request.allowed,
+                     can_run_again);
+  }
+  const Ppm boost = simulator::rest_gain(updated_->trace().calibration).boost;
   const Ppm fastest = boost == kPpm ? kPpm : kPpm * kPpm / boost - 1;
-  shortest_ = std::max(index->resident_time().back(), shortest_with_host_updates(*index, fastest));
+  shortest_ =
+      std::max(updated_->resident_time().back(), shortest_with_host_updates(*updated_, fastest));
 }
 
 Nanoseconds UpdatesOnHost::shortest_step(Bytes budget, Nanoseconds known) const {
   if (shortest_ >= known) return shortest_;
-  return planner::shortest_step(any_structure_ ? *any_structure_ : climber_.base().footprints(),
-                                budget);
+  const Nanoseconds bound = planner::shortest_step(
+      any_structure_ ? *any_structure_ : climber_.base().footprints(), budget);
+  return of_pins_ ? std::max(bound, of_pins_->shortest_step(budget)) : bound;
 }
 
 bool has_updates(const Trace& recording) {

@@ -11,6 +11,7 @@
 #include "planner/best_plan.h"
 #include "planner/bounds.h"
 #include "planner/climber.h"
+#include "planner/pinned_bound.h"
 #include "planner/planner.h"
 #include "planner/structure_pool.h"
 #include "simulator/step/step_index.h"
@@ -20,9 +21,10 @@ namespace stowage::planner {
 
 class UpdatesOnHost {
  public:
-  // Null where the request does not allow it, the host can update nothing (DeviceUpdates), or the
-  // link is not calibrated. `can_run_again`: floor and bound are of that, too. `recorded`, `pool`
-  // and `best` must outlive it. Cost: an unroll(), a StepIndex, footprints.
+  // All but what is pinned to the device. Null where the request does not allow it, the host can
+  // update nothing (DeviceUpdates) beside what is pinned to it, or the link is not calibrated.
+  // `can_run_again`: floor and bound are of that, too. `recorded`, `pool` and `best` must outlive
+  // it. Cost: an unroll(), a StepIndex, footprints.
   [[nodiscard]] static std::unique_ptr<UpdatesOnHost> make(const simulator::StepIndex& recorded,
                                                            const PlanRequest& request,
                                                            const StructurePool& pool,
@@ -37,11 +39,16 @@ class UpdatesOnHost {
   [[nodiscard]] Nanoseconds shortest() const { return shortest_; }
 
  private:
-  UpdatesOnHost(std::shared_ptr<const simulator::StepIndex> index, const PlanRequest& request,
+  // `settled`: of the step where nothing runs again but what is pinned; `updated`: where nothing
+  // does.
+  UpdatesOnHost(std::shared_ptr<const simulator::StepIndex> settled,
+                std::shared_ptr<const simulator::StepIndex> updated, const PlanRequest& request,
                 const StructurePool& pool, bool can_run_again, BestPlan& best);
 
   Climber climber_;
+  std::shared_ptr<const simulator::StepIndex> updated_;
   std::optional<Footprints> any_structure_;  // where some can run again
+  std::optional<PinnedBound> of_pins_;       // where something is pinned
   MemoryFloor floor_;
   Nanoseconds shortest_ = 0;
 };

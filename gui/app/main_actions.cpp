@@ -75,6 +75,12 @@ void MainWindow::say_outcome(const planner::PlanOutcome& outcome) {
               .arg(budget, bytes_text(floor)));
     case planner::PlanKind::policy_over_budget:
     case planner::PlanKind::not_found:
+      if (outcome.pinned > 0) {
+        return message_->show_note(
+            tr("No plan within %1 with what is pinned was found: the tightest needs %2. Unpin some "
+               "of it, or give more.")
+                .arg(budget, bytes_text(outcome.kept_from)));
+      }
       return message_->show_note(
           tr("No plan within %1 was found, and nothing proves that there is none (floor %2).")
               .arg(budget, bytes_text(floor)));
@@ -109,7 +115,8 @@ void MainWindow::copy_command() {
   if (!current) return message_->show_note(tr("Nothing is open: there is no command for that."));
   const bool saved = document_.undo_stack().isClean();
   copy(command_text(*current, saved ? document_.plan_file() : std::string(),
-                    recorded_.value_or(current->trace->trace.calibration)));
+                    recorded_.value_or(current->trace->trace.calibration),
+                    !document_.pinned_rows().empty()));
 }
 
 void MainWindow::copy_run_command() {

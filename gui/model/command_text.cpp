@@ -57,7 +57,7 @@ std::string run_command_text(const Simulated& simulated, const std::string& plan
 }
 
 std::string command_text(const Simulated& simulated, const std::string& plan_file,
-                         const Calibration& recorded) {
+                         const Calibration& recorded, bool pinned) {
   const std::string trace = trace_word(simulated);
   const simulator::Plan& plan = simulated.plan();
   const std::string set = settings(simulated.trace->trace.calibration, recorded);
@@ -65,7 +65,7 @@ std::string command_text(const Simulated& simulated, const std::string& plan_fil
     return "stowage simulate " + trace + " --plan " + shell_word(plan_file) + set;
   }
   const bool edited = simulated.state->decisions != nullptr;
-  const bool searched = !edited && plan.made_by.policy == "auto" && plan.budget.device;
+  const bool searched = !edited && !pinned && plan.made_by.policy == "auto" && plan.budget.device;
   if (searched && set.empty()) {
     const std::string budget = plan.budget.device_text.empty() ? std::to_string(*plan.budget.device)
                                                                : plan.budget.device_text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gui/model/name_search.h"
+#include "simulator/plan/rule_match.h"
 #include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::gui {
@@ -65,12 +66,35 @@ KeepInstead keep_instead(const Explained& explained, const Selection& selection)
   return made;
 }
 
-bool keep(PlanDocument& document, const KeepInstead& what) {
+namespace {
+
+bool decide(PlanDocument& document, const KeepInstead& what) {
   if (!what.saved.empty()) {
     return document.set_decision(what.saved, simulator::Decision::keep);
   }
   if (!what.parameters.empty()) return document.set_streaming(what.parameters, false);
   return !what.state.empty() && document.set_state_streaming(what.state, false);
+}
+
+}  // namespace
+
+bool keep(PlanDocument& document, const KeepInstead& what) {
+  if (!document.can_edit() || what.empty()) return false;
+  PinnedRows pins = document.pinned_rows();
+  const Trace& trace = document.trace()->trace;
+  for (const SavedId row : what.saved) {
+    // What is older than the step moves under a policy alone.
+    const StorageId storage = trace.saved.storage[row.index()];
+    if (!simulator::pre_existing(trace, storage)) pins.saved.insert(row);
+  }
+  for (const StreamingLayer& layer : what.parameters) pins.parameters.insert(layer.layer);
+  for (const StreamingLayer& layer : what.state) pins.state.insert(layer.layer);
+  QUndoStack& edits = document.undo_stack();
+  edits.beginMacro(QObject::tr("Keep %1 on the device").arg(QString::fromStdString(what.name)));
+  const bool changed = decide(document, what);
+  document.set_pinned_rows(std::move(pins));
+  edits.endMacro();
+  return changed;
 }
 
 }  // namespace stowage::gui

@@ -24,7 +24,8 @@ struct KeepInstead {
 // that a plan has on the host. Cost: O(storages).
 [[nodiscard]] KeepInstead keep_instead(const Explained& explained, const Selection& selection);
 
-// One edit, replayed like others. False: nothing changed.
+// One edit, replayed like others; it is pinned, so that a search does not move it again. False:
+// nothing changed but that.
 bool keep(PlanDocument& document, const KeepInstead& what);
 
 }  // namespace stowage::gui

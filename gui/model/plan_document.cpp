@@ -1,6 +1,7 @@
 #include "gui/model/plan_document.h"
 
 #include <QUndoCommand>
+#include <cstdlib>
 #include <utility>
 
 #include "planner/budget.h"
@@ -17,6 +18,15 @@ namespace {
 template <class Row>
 QString counted(const std::vector<Row>& rows, const char* one) {
   return QString::fromStdString(report::count_of(static_cast<std::int64_t>(rows.size()), one));
+}
+
+// The rules that pins were made of are in no file.
+Error of_pins(Error error, bool is_pinned) {
+  if (!is_pinned || error.pointer.empty()) return error;
+  error.pointer.clear();
+  error.message = "what is pinned cannot be kept: " + error.message;
+  error.hint = "unpin it";
+  return error;
 }
 
 // What a search proved was for other budgets.
@@ -62,6 +72,28 @@ class StateCommand : public QUndoCommand {
   PlanStatePtr before_;
   PlanStatePtr after_;
   int drag_;
+};
+
+class PinCommand : public QUndoCommand {
+ public:
+  PinCommand(PlanDocument& document, PinnedRows after, const QString& text)
+      : QUndoCommand(text),
+        document_(document),
+        before_(document.pinned_rows_),
+        after_(std::move(after)) {}
+
+  void undo() override { put(before_); }
+  void redo() override { put(after_); }
+
+ private:
+  void put(const PinnedRows& rows) {
+    document_.pinned_rows_ = rows;
+    Q_EMIT document_.pinned();
+  }
+
+  PlanDocument& document_;
+  PinnedRows before_;
+  PinnedRows after_;
 };
 
 PlanDocument::PlanDocument(QObject* parent) : QObject(parent) {}
@@ -128,6 +160,7 @@ void PlanDocument::close() {
   recorded_view_.reset();
   previous_.reset();
   pinned_.reset();
+  pinned_rows_ = {};
   measured_.reset();
   outcome_.reset();
   file_.clear();
@@ -151,6 +184,7 @@ void PlanDocument::adopt(Opened opened, const QString& path) {
   file_ = path;
   plan_file_ = state_->file;
   undo_.clear();
+  pinned_rows_ = {};
   previous_.reset();
   if (!same_trace) {
     recorded_.reset();
@@ -233,6 +267,16 @@ bool PlanDocument::set_state_streaming(const std::vector<StreamingLayer>& layers
       with_state_streaming(trace_->trace, rows_now(), layers, stream),
       (stream ? tr("Stream the optimizer state of %1") : tr("Keep the optimizer state of %1"))
           .arg(counted(layers, "layer")));
+}
+
+bool PlanDocument::set_pinned_rows(PinnedRows rows) {
+  if (!trace_ || rows == pinned_rows_) return false;
+  const auto before = static_cast<std::int64_t>(pinned_rows_.size());
+  const auto change = static_cast<std::int64_t>(rows.size()) - before;
+  const QString count = QString::fromStdString(report::count_of(std::abs(change), "decision"));
+  undo_.push(new PinCommand(*this, std::move(rows),
+                            (change < 0 ? tr("Unpin %1") : tr("Pin %1")).arg(count)));
+  return true;
 }
 
 bool PlanDocument::set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag,
@@ -390,6 +434,8 @@ void PlanDocument::restore_calibration() {
 
 void PlanDocument::find_plan(planner::PlanRequest request) {
   if (!trace_) return;
+  const auto& decisions = state_->decisions ? state_->decisions : current_->decisions;
+  request.pins = rules_of(*trace_, *decisions, pinned_rows_);
   const QString what = request.budget_text.empty()
                            ? tr("Plan")
                            : tr("Plan for %1").arg(QString::fromStdString(request.budget_text));
@@ -406,8 +452,9 @@ void PlanDocument::find_plan(planner::PlanRequest request) {
         };
         return planner::make_plan(trace->whole ? trace->whole->index : trace->index, request);
       },
-      [this, what, trace = trace_](Result<planner::PlanOutcome> outcome) {
-        if (!outcome) return Q_EMIT failed(outcome.error());
+      [this, what, trace = trace_,
+       is_pinned = !pinned_rows_.empty()](Result<planner::PlanOutcome> outcome) {
+        if (!outcome) return Q_EMIT failed(of_pins(outcome.error(), is_pinned));
         outcome_ = std::move(outcome).value();
         if (outcome_->feasible()) set_plan(outcome_->plan, what, trace);
         Q_EMIT searched(*outcome_);

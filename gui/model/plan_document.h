@@ -12,6 +12,7 @@
 
 #include "gui/model/job_runner.h"
 #include "gui/model/open_file.h"
+#include "gui/model/pinned_rows.h"
 #include "gui/model/plan_edits.h"
 #include "gui/model/simulated.h"
 #include "planner/planner.h"
@@ -94,13 +95,19 @@ class PlanDocument : public QObject {
   // it has no lower bound.
   bool set_policy_plan(simulator::Plan plan, const QString& what);
 
+  // Rows that find_plan() leaves as they are then, whatever else changes; none of another trace or
+  // of a plan that is opened. An edit, but nothing is replayed. False: they are so.
+  [[nodiscard]] const PinnedRows& pinned_rows() const { return pinned_rows_; }
+  bool set_pinned_rows(PinnedRows rows);
+
   [[nodiscard]] bool is_assumed() const { return recorded_.has_value(); }
   // Another link or device. Not on the undo stack: it is no part of a plan.
   void set_calibration(const Calibration& calibration);
   void restore_calibration();  // the recorded one
 
-  // Plans for `request.budget` in the background (`stop` and `progress` are the runner's), then
-  // set_plan(). An answer without a plan within the budget goes to `searched` alone.
+  // Plans for `request.budget` in the background (`stop`, `progress` and `pins` are not the
+  // caller's), then set_plan(). An answer without a plan within the budget goes to `searched`
+  // alone.
   void find_plan(planner::PlanRequest request);
   // The plan of a policy ("torchtune:stash=5") in the background, whatever the budget is.
   void try_policy(const std::string& policy);
@@ -118,12 +125,14 @@ class PlanDocument : public QObject {
   void opened();   // another trace: every view starts anew. `changed` follows
   void changed();  // current(), baseline() or measured() is another one
   void edited();   // state() is another one; `changed` follows when it is replayed
+  void pinned();   // pinned_rows() are other ones
   void searched(const stowage::planner::PlanOutcome& outcome);
   void noted(const QString& text);           // what was opened is not quite what was asked for
   void failed(const stowage::Error& error);  // what was open is as before
 
  private:
   friend class StateCommand;
+  friend class PinCommand;
   void adopt(Opened opened, const QString& path);
   bool push(PlanState state, const QString& what, int drag = -1);
   void open_parts(PlanState state, const QString& what);
@@ -150,6 +159,7 @@ class PlanDocument : public QObject {
   StepPicturePtr planned_;
   StepPicturePtr recorded_view_;
   SimulatedPtr pinned_;
+  PinnedRows pinned_rows_;
   std::optional<RunResult> measured_;
   std::optional<planner::PlanOutcome> outcome_;
   QString file_;

@@ -23,6 +23,7 @@ PlanTreeModel::PlanTreeModel(PlanDocument& document, Explanations& explanations,
     : QAbstractItemModel(parent), document_(document), explanations_(explanations) {
   connect(&document_, &PlanDocument::changed, this, &PlanTreeModel::follow_document);
   connect(&document_, &PlanDocument::edited, this, &PlanTreeModel::follow_document);
+  connect(&document_, &PlanDocument::pinned, this, &PlanTreeModel::refresh);
   connect(&explanations_, &Explanations::changed, this, &PlanTreeModel::follow);
   follow();
 }
@@ -68,6 +69,11 @@ void PlanTreeModel::compute() {
       (is_state ? shares_[i].state : shares_[i].parameters) = 1;
       (is_state ? shares_[i].state_away : shares_[i].parameters_away) = away ? 1 : 0;
     }
+    if (shares_[i].all + shares_[i].parameters + shares_[i].state > 0 &&
+        row.kind != PlanRowKind::layer) {
+      shares_[i].decisions = 1;
+      shares_[i].pinned = document_.pinned_rows().has(row) ? 1 : 0;
+    }
     if (row.parent >= 0) shares_[static_cast<std::size_t>(row.parent)].add(shares_[i]);
   }
 }
@@ -81,6 +87,8 @@ void PlanTreeModel::Share::add(const Share& inner) {
   parameters_away += inner.parameters_away;
   state += inner.state;
   state_away += inner.state_away;
+  decisions += inner.decisions;
+  pinned += inner.pinned;
 }
 
 RowFigures PlanTreeModel::figures_of(std::size_t row) const {
@@ -251,6 +259,12 @@ QString PlanTreeModel::tip(const QModelIndex& index) const {
   if (index.column() == bytes_column) {
     return tr("%L1 bytes").arg(static_cast<qlonglong>(row.bytes));
   }
+  if (index.column() == pin_column && shares_[index.internalId()].decisions > 0) {
+    const Share& share = shares_[index.internalId()];
+    return tr("%1 of %2 decisions are pinned: a search leaves these as they are")
+        .arg(share.pinned)
+        .arg(share.decisions);
+  }
   if (index.column() != decision_column && index.column() != name_column) return {};
   QStringList lines{name(row)};
   if (const DecisionKind* kind = decision_kind(kind_id(index))) lines.append(kind->help);
@@ -292,6 +306,16 @@ QString PlanTreeModel::text(const QModelIndex& index) const {
   }
 }
 
+// None where there is nothing to pin.
+QVariant PlanTreeModel::check_state(const QModelIndex& index) const {
+  if (index.column() != pin_column) return {};
+  const Share& share = shares_[index.internalId()];
+  if (share.decisions == 0) return {};
+  return share.pinned == 0                 ? Qt::Unchecked
+         : share.pinned == share.decisions ? Qt::Checked
+                                           : Qt::PartiallyChecked;
+}
+
 QVariant PlanTreeModel::sort_value(const QModelIndex& index) const {
   const std::size_t at = index.internalId();
   const RowFigures figures = figures_of(at);
@@ -306,6 +330,8 @@ QVariant PlanTreeModel::sort_value(const QModelIndex& index) const {
       return static_cast<qlonglong>(figures.last);
     case stall_column:
       return static_cast<qlonglong>(figures.stall);
+    case pin_column:
+      return shares_[at].pinned;
     default: {
       const Share share = shares_[at];
       if (row_at(index).kind == PlanRowKind::layer && share.all > 0) {
@@ -327,9 +353,15 @@ QVariant PlanTreeModel::data(const QModelIndex& index, int role) const {
     case Qt::EditRole:
     case kind_role:
       return kind_id(index);
+    case Qt::CheckStateRole:
+      return check_state(index);
     case Qt::ToolTipRole:
       return tip(index);
     case Qt::AccessibleTextRole:
+      if (index.column() == pin_column) {
+        const Share& share = shares_[index.internalId()];
+        return tr("Pinned: %1 of %2").arg(share.pinned).arg(share.decisions);
+      }
       return tr("%1: %2").arg(
           headerData(index.column(), Qt::Horizontal, Qt::DisplayRole).toString(), text(index));
     case Qt::TextAlignmentRole:
@@ -345,6 +377,7 @@ QVariant PlanTreeModel::data(const QModelIndex& index, int role) const {
       QString text = name(row) + QLatin1Char(' ') + (kind != nullptr ? kind->word : kind_id(index));
       // They have no name of their own to be found by.
       const bool has_name = row.kind == PlanRowKind::layer || row.kind == PlanRowKind::saved;
+      if (shares_[index.internalId()].pinned > 0) text += tr(" pinned");
       if (!has_name) text += QLatin1Char(' ') + qstring(layer_words(tree_->trace(), row.layer));
       return text;
     }
@@ -365,6 +398,8 @@ QVariant PlanTreeModel::headerData(int section, Qt::Orientation orientation, int
        QT_TR_NOOP(
            "What the plan does with it: K keeps, O offloads, R recomputes, Shift for a layer's "
            "parameters, Ctrl+Shift for their optimizer state")},
+      {QT_TR_NOOP("Pin"),
+       QT_TR_NOOP("A search leaves what is pinned as it is: P pins or unpins what is selected")},
       {QT_TR_NOOP("First use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "
                                            "what it saves and no other layer saves too")},
       {QT_TR_NOOP("Last use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "
@@ -383,10 +418,16 @@ Qt::ItemFlags PlanTreeModel::flags(const QModelIndex& index) const {
       reason_to_stay(row_at(index)).empty() && !kind_id(index).isEmpty()) {
     flags |= Qt::ItemIsEditable;
   }
+  if (index.isValid() && check_state(index).isValid()) flags |= Qt::ItemIsUserCheckable;
   return flags;
 }
 
 bool PlanTreeModel::setData(const QModelIndex& index, const QVariant& value, int role) {
+  if (role == Qt::CheckStateRole && index.isValid() && check_state(index).isValid()) {
+    const auto targets = all_targets_of(*tree_, {static_cast<std::int32_t>(index.internalId())});
+    const bool pins = value.toInt() != Qt::Unchecked;
+    return document_.set_pinned_rows(document_.pinned_rows().with(*tree_, targets, pins));
+  }
   if (role != Qt::EditRole || !index.isValid() || index.column() != decision_column) return false;
   const DecisionKind* kind = decision_kind(value.toString());
   if (kind == nullptr) return false;

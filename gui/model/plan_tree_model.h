@@ -20,6 +20,7 @@ class PlanTreeModel : public QAbstractItemModel {
     name_column,
     bytes_column,
     decision_column,
+    pin_column,
     first_column,
     last_column,
     stall_column,
@@ -47,6 +48,9 @@ class PlanTreeModel : public QAbstractItemModel {
     std::int32_t parameters_away = 0;
     std::int32_t state = 0;
     std::int32_t state_away = 0;
+    // Decisions that a search could leave alone, and that it does.
+    std::int32_t decisions = 0;
+    std::int32_t pinned = 0;
     void add(const Share& inner);
   };
   [[nodiscard]] Share share_of(std::int32_t layer_row) const;
@@ -59,7 +63,8 @@ class PlanTreeModel : public QAbstractItemModel {
   [[nodiscard]] QVariant headerData(int section, Qt::Orientation orientation,
                                     int role) const override;
   [[nodiscard]] Qt::ItemFlags flags(const QModelIndex& index) const override;
-  // Decision column, a kind's id: an edit of the document.
+  // Decision column, a kind's id; pin column, a Qt::CheckState as check role: an edit of the
+  // document.
   bool setData(const QModelIndex& index, const QVariant& value, int role) override;
 
  Q_SIGNALS:
@@ -82,6 +87,7 @@ class PlanTreeModel : public QAbstractItemModel {
   [[nodiscard]] QString decision_text(const QModelIndex& index) const;
   [[nodiscard]] QString saved_text(const QModelIndex& index) const;
   [[nodiscard]] QString kind_id(const QModelIndex& index) const;
+  [[nodiscard]] QVariant check_state(const QModelIndex& index) const;
   [[nodiscard]] static QStringList streaming_words(const Share& share);
   // Why a row of parameters or of optimizer state stays whatever is decided; empty for others.
   [[nodiscard]] std::string reason_to_stay(const PlanRow& row) const;

@@ -74,6 +74,8 @@ std::vector<KeyRow> make_table() {
   const std::vector<KeyRow> rest{
       view(KeyPlace::plan, Key::choose_decision, enter, tr("Double click"),
            tr("open the list of decisions")),
+      view(KeyPlace::plan, Key::pin, {Qt::Key_P}, tr("Click in the column Pin"),
+           tr("pin the decisions, or unpin them: a search leaves what is pinned as it is")),
       view(KeyPlace::plan, Key::centre, {Qt::Key_F}, {}, tr("show it in the timeline")),
       view(KeyPlace::filter, Key::to_rows, {Qt::Key_Down, Qt::Key_Return, Qt::Key_Enter}, {},
            tr("to the rows")),
@@ -152,6 +154,14 @@ QList<QKeySequence> shortcuts_of(const QString& action) {
 
 QKeySequence sequence_of(const DecisionKind& kind) {
   return QKeySequence(kind.key.unicode() | static_cast<int>(modifiers_of(kind.of)));
+}
+
+QKeySequence sequence_of(Key key, KeyPlace place) {
+  const auto& rows = key_table();
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const KeyRow& row) {
+    return row.place == place && row.key == key;
+  });
+  return at == rows.end() || at->sequences.empty() ? QKeySequence() : at->sequences.front();
 }
 
 QString name_of(KeyPlace place) {

@@ -45,6 +45,7 @@ enum class Key : std::uint8_t {
   load_point,
   decide,  // as the table of decision kinds says
   choose_decision,
+  pin,
   to_rows,
   follow,
   copy,
@@ -74,6 +75,9 @@ struct KeyRow {
 
 // What is pressed to decide so, for the selected rows.
 [[nodiscard]] QKeySequence sequence_of(const DecisionKind& kind);
+
+// The first of what is pressed for that there; empty = nothing.
+[[nodiscard]] QKeySequence sequence_of(Key key, KeyPlace place);
 
 // "In the plots"
 [[nodiscard]] QString name_of(KeyPlace place);

@@ -34,7 +34,8 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   tree_->setObjectName(QStringLiteral("plan_tree"));
   tree_->setAccessibleName(tr("Layers and their saved tensors"));
   tree_->setAccessibleDescription(
-      tr("K keeps, O offloads, R recomputes what is selected; Return opens the list of decisions"));
+      tr("K keeps, O offloads, R recomputes what is selected, P pins it; Return opens the list of "
+         "decisions"));
   tree_->setModel(&filtered_);
   tree_->setUniformRowHeights(true);
   tree_->setSelectionMode(QAbstractItemView::ExtendedSelection);
@@ -46,7 +47,8 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   tree_->setSortingEnabled(true);
   tree_->sortByColumn(PlanTreeModel::name_column, Qt::AscendingOrder);
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  const int widths[PlanTreeModel::columns] = {18, 6, 16, 6, 6, 5};
+  tree_->setItemDelegateForColumn(PlanTreeModel::pin_column, new QStyledItemDelegate(tree_));
+  const int widths[PlanTreeModel::columns] = {18, 6, 16, 3, 6, 6, 5};
   for (int i = 0; i < PlanTreeModel::columns; ++i) tree_->setColumnWidth(i, widths[i] * em);
   // Names give way where there is little room, and take what is left.
   tree_->header()->setStretchLastSection(false);
@@ -93,6 +95,48 @@ bool PlanTreeView::apply(QChar key, PlanRowKind of_layers) {
   return model_.tree() && apply_key(document_, key, of_layers, *model_.tree(), chosen());
 }
 
+PlanTreeModel::Share PlanTreeView::pins_of_chosen() const {
+  PlanTreeModel::Share sum;
+  if (!model_.tree()) return sum;
+  const PlanTree& tree = *model_.tree();
+  const PlanTree::Targets targets = all_targets_of(tree, chosen());
+  const PinnedRows now = document_.pinned_rows();
+  sum.decisions = static_cast<std::int32_t>(PinnedRows{}.with(tree, targets, true).size());
+  sum.pinned = static_cast<std::int32_t>(now.size() - now.with(tree, targets, false).size());
+  return sum;
+}
+
+bool PlanTreeView::toggle_pins() {
+  const PlanTreeModel::Share pins = pins_of_chosen();
+  if (pins.decisions == 0) return false;
+  const PlanTree& tree = *model_.tree();
+  const bool pinned = pins.pinned < pins.decisions;
+  const PlanTree::Targets targets = all_targets_of(tree, chosen());
+  return document_.set_pinned_rows(document_.pinned_rows().with(tree, targets, pinned));
+}
+
+void PlanTreeView::add_pin_entries(QMenu& menu) {
+  const PlanTreeModel::Share pins = pins_of_chosen();
+  const bool all_are = pins.decisions > 0 && pins.pinned == pins.decisions;
+  QString text = pins.decisions > 1
+                     ? (all_are ? tr("Unpin these decisions (%1)") : tr("Pin these decisions (%1)"))
+                           .arg(count_text(pins.decisions))
+                 : all_are ? tr("Unpin this decision")
+                           : tr("Pin this decision");
+  text +=
+      QLatin1Char('\t') + sequence_of(Key::pin, KeyPlace::plan).toString(QKeySequence::NativeText);
+  QAction* pin = menu.addAction(text);
+  pin->setObjectName(QStringLiteral("pin"));
+  pin->setToolTip(tr("A search leaves what is pinned as it is"));
+  pin->setEnabled(pins.decisions > 0);
+  connect(pin, &QAction::triggered, this, &PlanTreeView::toggle_pins);
+  QAction* none = menu.addAction(tr("Unpin all"));
+  none->setObjectName(QStringLiteral("unpin_all"));
+  none->setEnabled(!document_.pinned_rows().empty());
+  connect(none, &QAction::triggered, this, [this] { document_.set_pinned_rows({}); });
+  menu.addSeparator();
+}
+
 void PlanTreeView::fill_menu(QMenu& menu) {
   const auto add = [&](const DecisionKind& kind) {
     QString text = kind.action;
@@ -111,6 +155,7 @@ void PlanTreeView::fill_menu(QMenu& menu) {
   menu.setToolTipsVisible(true);
   for (const DecisionKind& kind : decision_kinds()) add(kind);
   menu.addSeparator();
+  add_pin_entries(menu);
   QAction* centre = menu.addAction(tr("Show in the timeline\tF"));
   centre->setEnabled(state_.selection().kind != Selection::Kind::none);
   connect(centre, &QAction::triggered, &state_, &ViewState::centre_selection);
@@ -122,10 +167,12 @@ void PlanTreeView::fill_menu(QMenu& menu) {
 
 bool PlanTreeView::key_pressed(QKeyEvent& event) {
   const std::optional<Key> key = key_of(event, KeyPlace::plan);
-  if (event.type() == QEvent::ShortcutOverride) return key == Key::decide;
+  if (event.type() == QEvent::ShortcutOverride) return key == Key::decide || key == Key::pin;
   if (key == Key::decide) {
     apply(QChar(static_cast<ushort>(event.key())),
           of_layers_with(event.modifiers() & ~Qt::KeypadModifier));
+  } else if (key == Key::pin) {
+    toggle_pins();
   } else if (key == Key::choose_decision) {
     const QModelIndex current = tree_->currentIndex();
     if (!current.isValid() || tree_->indexWidget(current) != nullptr) return false;
@@ -211,6 +258,10 @@ void PlanTreeView::tell() {
   if (sum.state_away > 0) {
     text += tr(" · optimizer state of %1 of %2 layers streams")
                 .arg(count_text(sum.state_away), count_text(sum.state));
+  }
+  if (sum.pinned > 0) {
+    text +=
+        tr(" · %1 of %2 decisions pinned").arg(count_text(sum.pinned), count_text(sum.decisions));
   }
   const std::vector<std::int32_t> rows = chosen();
   if (rows.size() > 1) {

@@ -36,6 +36,9 @@ class PlanTreeView : public QWidget {
   [[nodiscard]] std::vector<std::int32_t> chosen() const;
   // What can be decided about the selected rows: the context menu, and for a menu of the window.
   void fill_menu(QMenu& menu);
+  // A search leaves all that the selected rows decide as it is, or where it does already, none of
+  // it any more; false = nothing changed.
+  bool toggle_pins();
   // To the selected rows (apply_key); false = nothing changed.
   bool apply(QChar key, PlanRowKind of_layers);
 
@@ -44,6 +47,9 @@ class PlanTreeView : public QWidget {
 
  private:
   bool key_pressed(QKeyEvent& event);
+  void add_pin_entries(QMenu& menu);
+  // Of the selected rows how many decisions can be pinned, and are.
+  [[nodiscard]] PlanTreeModel::Share pins_of_chosen() const;
   void tell();
   [[nodiscard]] StepRowsPtr rows() const;  // of the step that selections are of
   void select_in_state();

@@ -26,6 +26,8 @@ WhatIfPanel::WhatIfPanel(PlanDocument& document, QWidget* parent)
       placement_(new PlacementField(document)),
       card_(new QComboBox),
       plan_(new QPushButton(tr("Find a plan for i&t"))),
+      pins_(new QLabel),
+      unpin_(new QPushButton(tr("&Unpin all"))),
       machine_(new MachinePanel(document)),
       problem_(new QLabel) {
   setObjectName(QStringLiteral("what_if"));
@@ -56,6 +58,8 @@ WhatIfPanel::WhatIfPanel(PlanDocument& document, QWidget* parent)
   connect(&document_, &PlanDocument::opened, this, &WhatIfPanel::forget_problem);
   connect(&document_, &PlanDocument::changed, this, &WhatIfPanel::refresh);
   connect(&document_, &PlanDocument::edited, this, &WhatIfPanel::refresh);
+  connect(&document_, &PlanDocument::pinned, this, &WhatIfPanel::show_pins);
+  connect(&document_, &PlanDocument::opened, this, &WhatIfPanel::show_pins);
   refresh();
 }
 
@@ -83,6 +87,13 @@ QWidget* WhatIfPanel::make_budgets() {
   form->addRow(tr("to fit &a card of"), card_);
   form->addRow(tr("Host &memory"), host_);
   form->addRow(plan_);
+  form->addRow(pins_, unpin_);
+  pins_->setObjectName(QStringLiteral("pins"));
+  pins_->setAccessibleName(tr("Pinned decisions"));
+  unpin_->setObjectName(QStringLiteral("unpin_all"));
+  unpin_->setToolTip(tr("A search decides about everything again"));
+  connect(unpin_, &QPushButton::clicked, this, [this] { document_.set_pinned_rows({}); });
+  show_pins();
   connect(card_, &QComboBox::activated, this, &WhatIfPanel::take_card);
   connect(host_, &QLineEdit::editingFinished, this, &WhatIfPanel::take_host_budget);
   connect(plan_, &QPushButton::clicked, this, [this] {
@@ -138,6 +149,14 @@ void WhatIfPanel::take_card() {
     return;
   }
   say(tr("Card"), budget.error());
+}
+
+void WhatIfPanel::show_pins() {
+  const std::size_t count = document_.pinned_rows().size();
+  pins_->setText(count == 1 ? tr("1 decision is pinned and stays")
+                            : tr("%1 decisions are pinned and stay").arg(count));
+  pins_->setVisible(count > 0);
+  unpin_->setVisible(count > 0);
 }
 
 void WhatIfPanel::refresh() {

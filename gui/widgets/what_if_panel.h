@@ -48,6 +48,7 @@ class WhatIfPanel : public QWidget {
   void refresh();
   void say(const QString& what, const Error& error);
   void forget_problem();
+  void show_pins();
 
   PlanDocument& document_;
   BudgetField* budget_;
@@ -56,6 +57,8 @@ class WhatIfPanel : public QWidget {
   PlacementField* placement_;
   QComboBox* card_;
   QPushButton* plan_;
+  QLabel* pins_;
+  QPushButton* unpin_;
   MachinePanel* machine_;
   QLabel* problem_;
 };

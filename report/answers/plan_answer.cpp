@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/budget.h"
+#include "planner/plan_as_recorded.h"
 #include "report/answers/leaving_text.h"
 #include "report/answers/note_lines.h"
 #include "report/answers/recompute_text.h"
@@ -59,6 +60,16 @@ std::string on_the_host(const PlanAnswer& answer) {
          " on the host; the host budget is " + exact_bytes(*outcome.plan.budget.host, answer.units);
 }
 
+// "what is pinned (3 decisions)"
+std::string pinned_words(const PlanOutcome& outcome) {
+  return "what is pinned (" + count_of(outcome.pinned, "decision") + ")";
+}
+
+// " with what is pinned (..)" where something is.
+std::string with_pins(const PlanOutcome& outcome) {
+  return outcome.pinned > 0 ? " with " + pinned_words(outcome) : std::string();
+}
+
 // What a peak cannot be lowered with.
 std::string means_of(const PlanOutcome& outcome) {
   const std::string text = outcome.allowed.text();
@@ -73,6 +84,12 @@ std::string over_the_card(const PlanAnswer& answer) {
   return std::string(" of ") + simulator::name_of(answer.budget_on) + " bytes, but " +
          exact_bytes(reserved, answer.units) +
          " are reserved: a card of that size does not hold it (--fit is for a card)";
+}
+
+// Proven: with what is pinned none is within the budget, in whole pages.
+bool is_for_the_pins(const PlanOutcome& outcome) {
+  const auto& budget = outcome.plan.budget;
+  return budget.device && planner::lowest_budget(outcome.floor.bytes, budget.on) > *budget.device;
 }
 
 std::string verdict(const PlanAnswer& answer, const Paint& paint) {
@@ -101,6 +118,10 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
                                                          : "Over the budget") +
              ": this policy's plan does not keep it.\n";
     case PlanKind::not_found:
+      if (outcome.pinned > 0 && is_for_the_pins(outcome)) {
+        return paint.red("Not found") + ": no " + outcome.allowed.limits("plan") +
+               with_pins(outcome) + " keeps this budget.\n";
+      }
       return paint.red("Not found") + ": the search found no " + outcome.allowed.limits("plan") +
              (outcome.plan.budget.host ? " within both budgets" : " within the budget") +
              ", and no proof that there is none.\n" +
@@ -182,7 +203,8 @@ std::string floor_text(const PlanAnswer& answer, std::size_t rows) {
                    (row.reloaded ? ", reloaded" : "")});
   }
   std::string text =
-      "The floor: no " + outcome.allowed.limits("mix of decisions") + " has a lower peak " +
+      "The floor: no " + outcome.allowed.limits("mix of decisions") + with_pins(outcome) +
+      " has a lower peak " +
       (on == simulator::PeakKind::reserved ? "active (reserved bytes are never fewer)"
                                            : simulator::name_of(on)) +
       " than " + exact_bytes(floor.bytes, answer.units) + reached_text(answer) +
@@ -286,7 +308,8 @@ Error what_is_infeasible(const PlanAnswer& answer) {
                       (outcome.allowed.text().empty()
                            ? ""
                            : "of what is allowed (" + outcome.allowed.text() + ") ") +
-                      "is " + std::to_string(outcome.floor.bytes) + " bytes" + of_active(answer) +
+                      (outcome.pinned > 0 ? "with " + pinned_words(outcome) + " " : "") + "is " +
+                      std::to_string(outcome.floor.bytes) + " bytes" + of_active(answer) +
                       ", made at " + floor_place(outcome.floor) + "; the budget is " +
                       std::to_string(budget) + " bytes" +
                       (of_active(answer).empty() ? "" : " reserved, which are never fewer") +
@@ -319,7 +342,7 @@ Error what_is_infeasible(const PlanAnswer& answer) {
       break;
     case PlanKind::not_found:
       error.message =
-          "no " + outcome.allowed.limits("plan") + " within " + asked +
+          "no " + outcome.allowed.limits("plan") + with_pins(outcome) + " within " + asked +
           " was found; the best has a " + counter_of(answer) + " of " +
           exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on), answer.units);
       if (is_over_host_budget(outcome)) {
@@ -329,8 +352,8 @@ Error what_is_infeasible(const PlanAnswer& answer) {
       }
       error.hint = outcome.search.stopped
                        ? "a longer --time-limit, or a larger budget"
-                       : least_budget(answer, budget) +
-                             ", which the tightest plan known keeps; the floor is " +
+                       : least_budget(answer, budget) + ", which the tightest plan known keeps" +
+                             (outcome.pinned > 0 ? ", or fewer pins" : "") + "; the floor is " +
                              format_bytes(outcome.floor.bytes, answer.units) + of_active(answer);
       break;
     case PlanKind::planned:
@@ -400,6 +423,9 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     text += ".\n";
   } else if (outcome.plan.budget.host) {
     text += "\nHost budget: " + exact_bytes(*outcome.plan.budget.host, answer.units) + ".\n";
+  }
+  if (outcome.pinned > 0) {
+    text += "Pinned: " + count_of(outcome.pinned, "decision") + ", left as said.\n";
   }
   if (answer.fit) text += fit_text(trace, answer);
   for (const std::string& setting : answer.settings) {

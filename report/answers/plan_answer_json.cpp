@@ -58,6 +58,7 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
   json["gap"] = static_cast<double>(outcome.gap_ppm) / static_cast<double>(kPpm);
   json["floor"] = floor_json(outcome.floor);
   json["kept_from_bytes"] = outcome.kept_from > 0 ? Json(outcome.kept_from) : Json(nullptr);
+  json["pinned"] = outcome.pinned;
   json["search"] = {
       {"evaluations", outcome.search.evaluations}, {"candidates", outcome.search.candidates},
       {"grid_points", outcome.search.grid_points}, {"structures", outcome.search.structures},

@@ -38,20 +38,24 @@ Result<OptimizerDecisions> resolve_optimizer(const Trace& trace,
   if (rules.empty()) return decisions;
   std::vector<LeavingRule> leaving;
   std::vector<LeavingRule> at_home;
-  bool any_at_home = false;
+  const bool any_at_home = std::any_of(
+      rules.begin(), rules.end(), [](const auto& rule) { return rule.state == StatePlace::host; });
+  const std::vector<LayerId> of_updated = layers_of_updated_parameters(trace);
   for (const OptimizerRule& rule : rules) {
     const bool is_host = rule.state == StatePlace::host;
-    leaving.push_back({rule.layer, rule.state == StatePlace::stream, is_host});
+    // What has no state may be named to be no matter of the host.
+    const bool is_not_for_host = any_at_home && rule.state == StatePlace::device &&
+                                 resolve_leaving(trace, of_updated, {{rule.layer, true}}, {}).ok();
+    leaving.push_back({rule.layer, rule.state == StatePlace::stream, is_host || is_not_for_host});
     at_home.push_back({rule.layer, is_host, !is_host});
-    any_at_home = any_at_home || at_home.back().leaves;
   }
   auto streams = resolve_leaving(trace, layers_of_optimizer_state(trace), leaving,
                                  {"optimizer state", "/optimizer"});
   if (!streams) return std::move(streams).error();
   decisions.state_streams = std::move(streams).value();
   if (!any_at_home) return decisions;
-  auto updated = resolve_leaving(trace, layers_of_updated_parameters(trace), at_home,
-                                 {"parameters with gradients", "/optimizer"});
+  auto updated =
+      resolve_leaving(trace, of_updated, at_home, {"parameters with gradients", "/optimizer"});
   if (!updated) return std::move(updated).error();
   decisions.updated_on_host = std::move(updated).value();
   return decisions;

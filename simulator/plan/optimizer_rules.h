@@ -19,8 +19,8 @@ namespace stowage::simulator {
 [[nodiscard]] std::vector<LayerId> layers_of_updated_parameters(const Trace& trace);
 
 // Errors (bad_input): a pattern that does not parse, or that matches no layer whose parameters have
-// state (with the nearest one). The pointer is "/optimizer/<rule>/layer". Cost: O(rules * layers +
-// storages).
+// state (with the nearest one); of parameters that have none, rules say where they are updated. The
+// pointer is "/optimizer/<rule>/layer". Cost: O(rules * layers + storages).
 [[nodiscard]] Result<OptimizerDecisions> resolve_optimizer(const Trace& trace,
                                                            const std::vector<OptimizerRule>& rules);
 

@@ -241,7 +241,7 @@ TEST_F(BadInput, WhatCannotFit) {
 
 TEST_F(BadInput, WhatIsNotThereYet) {
   EXPECT_THAT(error_of(2, {"import", trace_}), HasSubstr("not supported yet"));
-  for (const char* option : {"--pareto", "--maximize", "--minimize", "--pin"}) {
+  for (const char* option : {"--pareto", "--maximize", "--minimize", "--max-slowdown"}) {
     EXPECT_THAT(error_of(2, {"plan", trace_, option, "x"}), HasSubstr("not supported yet"))
         << option;
   }

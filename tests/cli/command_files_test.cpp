@@ -21,10 +21,12 @@ TEST(CommandFiles, OfEveryVerb) {
       {"simulate",
        {{"T", FileRole::input}, {"--plan", FileRole::input}, {"--timeline", FileRole::output}},
        {}});
-  expect_no_output_is_another_file(
-      {"plan",
-       {{"T", FileRole::input}, {"--output", FileRole::output}, {"--timeline", FileRole::output}},
-       {"--budget", "60%"}});
+  expect_no_output_is_another_file({"plan",
+                                    {{"T", FileRole::input},
+                                     {"--pins", FileRole::input},
+                                     {"--output", FileRole::output},
+                                     {"--timeline", FileRole::output}},
+                                    {"--budget", "60%"}});
   expect_no_output_is_another_file(
       {"export",
        {{"T", FileRole::input}, {"--plan", FileRole::input}, {"--output", FileRole::output}},

@@ -97,6 +97,7 @@ def commands(kind, file, path, trace, work, rng, torch):
     elif kind == "plan":
         yield ["simulate", trace, "--plan", file, *rng.choice([[], ["--placement", rng.choice(["planned", "caching"])]]), *as_json]
         yield ["export", trace, "--plan", file, *exports(rng, out)]
+        yield ["plan", trace, "--budget", rng.choice(BUDGETS), "--pins", file, "-o", out, *as_json]
         yield ["diff", *rng.choice([[file, path], [path, file], [file, file]]), *as_json]
         if torch:
             yield [rng.choice(["execute", "verify", "check"]), "--plan", file, "--trace", trace, "--steps", "3", *as_json]

@@ -68,6 +68,50 @@ TEST(MicroBatches, AreTakenWhereTheHeadIsTooLarge) {
   check(3000, 4, 6400);
 }
 
+// By hand as above: in 4 parts 3000 bytes and 6400 ns, also where less would do; at once 9000.
+TEST(MicroBatches, ThatArePinnedAreThose) {
+  const Trace trace =
+      with_parts(step_with_head(8, 1), {step_with_head(8, 2), step_with_head(8, 4)});
+  const StepIndex index(trace);
+  PlanRequest request = within(9000);
+  request.pins.micro_batches = {{"head", 4}};
+  const PlanOutcome four = or_throw(make_plan(index, request));
+  EXPECT_EQ(four.kind, PlanKind::planned);
+  EXPECT_EQ(four.pinned, 1);
+  EXPECT_EQ(four.plan.micro_batches, request.pins.micro_batches);
+  EXPECT_EQ(four.predicted.step_ns, 6400);
+  EXPECT_EQ(four.predicted.peak_requested, 3000);
+  EXPECT_EQ(four.floor.bytes, 3000);
+  EXPECT_EQ(four.resident.peak_requested, 9000);
+  EXPECT_EQ(four.plan.target, simulator::target_of(trace));
+  request.budget = 5000;
+  request.pins.micro_batches = {{"head", 1}};
+  const PlanOutcome at_once = or_throw(make_plan(index, request));
+  EXPECT_FALSE(at_once.feasible());
+  EXPECT_EQ(at_once.floor.bytes, 9000);
+  request.pins.micro_batches = {{"head", 3}};
+  const auto unknown = make_plan(index, request);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().pointer, "/micro_batches");
+}
+
+// A recording in which what is pinned is not there is none for the plan.
+TEST(MicroBatches, InWhichWhatIsPinnedIsNotThereAreLeftOut) {
+  PlanRequest request = within(5000);
+  request.pins.saved.emplace_back();
+  request.pins.saved.back().site = "body#0";
+  const Trace trace = with_parts(step_with_head(8, 1), {step_with_head(8, 4)});
+  EXPECT_EQ(or_throw(make_plan(StepIndex(trace), request)).plan.micro_batches.size(), 1U);
+  Trace other = step_with_head(8, 4);
+  for (std::string& text : other.strings) {
+    if (text == "body" || text == "body#0") text.replace(0, 4, "core");
+  }
+  const Trace without = with_parts(step_with_head(8, 1), {other});
+  const PlanOutcome at_once = or_throw(make_plan(StepIndex(without), request));
+  EXPECT_FALSE(at_once.feasible());
+  EXPECT_EQ(at_once.floor.bytes, 9000);
+}
+
 TEST(MicroBatches, AreNotTakenWhereTheyAreNotAllowed) {
   const Trace trace = with_parts(step_with_head(8, 1), {step_with_head(8, 4)});
   const StepIndex index(trace);

@@ -49,7 +49,7 @@ int compare(const simulator::StepIndex& index, const Allowed& allowed,
   return compared;
 }
 
-constexpr Allowed kAgainAlone{.offload = false, .recompute = true, .parameters = false};
+const Allowed kAgainAlone{.offload = false, .recompute = true, .parameters = false};
 
 TEST(PolicyStarts, AutoFindsNoLessThanAnAllowedPolicyOnRandomSteps) {
   int compared = 0;

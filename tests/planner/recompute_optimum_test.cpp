@@ -7,23 +7,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <iostream>
-#include <limits>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "planner/bounds.h"
-#include "planner/footprint.h"
 #include "planner/planner.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
-#include "simulator/step/op_chains.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
+#include "tests/planner/every_plan.h"
 #include "tests/support/random_chain.h"
 #include "traces/validate.h"
 
@@ -39,92 +35,6 @@ std::uint64_t setting(const char* variable, std::uint64_t otherwise) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
-
-// The shortest step of each budget, and the lowest peak of any plan.
-class EveryPlan {
- public:
-  EveryPlan(const Trace& trace, std::vector<Bytes> budgets)
-      : trace_(trace), budgets_(std::move(budgets)), shortest_(budgets_.size(), kNone) {
-    for (int set = 0; set < 1 << kLayers; ++set) {
-      simulator::Structure structure;
-      for (int layer = 0; layer < kLayers; ++layer) {
-        if ((set >> layer & 1) != 0) {
-          structure.recompute.push_back("layers." + std::to_string(layer));
-        }
-      }
-      try_with_ops(structure);
-    }
-  }
-
-  static constexpr Nanoseconds kNone = std::numeric_limits<Nanoseconds>::max();
-  [[nodiscard]] Nanoseconds shortest(std::size_t budget) const { return shortest_[budget]; }
-  [[nodiscard]] Bytes lowest_peak() const { return lowest_; }
-  [[nodiscard]] std::int64_t plans() const { return plans_; }
-
- private:
-  void try_with_ops(const simulator::Structure& structure) {
-    const simulator::ChainFinder chains(trace_);
-    std::vector<std::vector<std::string>> able;  // sites, by storage
-    for (std::size_t s = 0; s < trace_.storages.size(); ++s) {
-      std::vector<std::string> sites;
-      for (std::size_t row = 0; row < trace_.saved.size(); ++row) {
-        if (trace_.saved.storage[row] != StorageId(s) || !chains.check(SavedId(row))) continue;
-        sites.push_back(trace_.string(trace_.saved.site[row]));
-      }
-      if (!sites.empty()) able.push_back(std::move(sites));
-    }
-    for (std::size_t set = 0; set < std::size_t{1} << able.size(); ++set) {
-      simulator::Structure with_ops = structure;
-      for (std::size_t s = 0; s < able.size(); ++s) {
-        if ((set >> s & 1) == 0) continue;
-        with_ops.ops.insert(with_ops.ops.end(), able[s].begin(), able[s].end());
-      }
-      try_structure(with_ops);
-    }
-  }
-
-  void try_structure(const simulator::Structure& structure) {
-    const auto step = simulator::unroll(trace_, structure);
-    if (!step.ok() && !structure.ops.empty()) return;  // a layer that runs again has the tensor
-    ASSERT_TRUE(step.ok()) << step.error().text();
-    const StepIndex index(*step);
-    const Footprints footprints(index);
-    const std::size_t count = footprints.movable().size();
-    for (std::size_t set = 0; set < std::size_t{1} << count; ++set) {
-      std::vector<Choice> choices(count, Choice::keep);
-      for (std::size_t m = 0; m < count; ++m) {
-        if ((set >> m & 1) == 0) continue;
-        const Movable& movable = footprints.movable()[m];
-        choices[m] = movable.allows(Choice::shared) ? Choice::shared : Choice::separate;
-      }
-      try_decisions(index, footprints.tight(choices));
-      for (const Bytes budget : budgets_) {
-        simulator::Decisions automatic = footprints.decisions(choices, {}, {});
-        automatic.budget = budget;
-        try_decisions(index, automatic);
-      }
-    }
-  }
-
-  void try_decisions(const StepIndex& index, const simulator::Decisions& decisions) {
-    const auto lowered = simulator::lower(index, decisions);
-    ASSERT_TRUE(lowered.ok()) << lowered.error().text();
-    const simulator::ReplayResult result = simulator::replay(index, lowered->schedule);
-    ++plans_;
-    lowest_ = std::min(lowest_, result.peak_requested);
-    for (std::size_t b = 0; b < budgets_.size(); ++b) {
-      if (result.peak_requested <= budgets_[b]) {
-        shortest_[b] = std::min(shortest_[b], result.step_ns);
-      }
-    }
-  }
-
-  const Trace& trace_;
-  std::vector<Bytes> budgets_;
-  std::vector<Nanoseconds> shortest_;
-  Bytes lowest_ = std::numeric_limits<Bytes>::max();
-  std::int64_t plans_ = 0;
-};
 
 struct Tally {
   std::int64_t budgets = 0;
@@ -174,17 +84,6 @@ void check_budget(const Trace& trace, const EveryPlan& every, std::size_t row, B
   EXPECT_EQ(simulator::replay(planned, lowered->schedule).step_ns, outcome->predicted.step_ns);
 }
 
-// In half of the steps each copies slow compute, and compute gains by waiting.
-void disturb(std::mt19937_64& random, Calibration& link) {
-  const auto drawn = [&](std::uint64_t from, std::uint64_t to) {
-    return static_cast<Ppm>(from + random() % (to - from));
-  };
-  if (random() % 2 == 0) link.compute_interference = drawn(700'000, kPpm);
-  if (random() % 2 == 0) return;
-  link.least_compute = drawn(700'000, 990'000);
-  link.rest_gain = drawn(10'000, 500'000);
-}
-
 TEST(RecomputeOptimum, AutoIsNearItAndNoBoundIsAboveIt) {
   const std::uint64_t cases = setting("STOWAGE_RANDOM_CASES", 40);
   const std::uint64_t first = setting("STOWAGE_RANDOM_SEED", 1);
@@ -201,7 +100,7 @@ TEST(RecomputeOptimum, AutoIsNearItAndNoBoundIsAboveIt) {
         simulator::replay(index, simulator::resident_schedule(index)).peak_requested;
     const std::vector<Bytes> budgets = {resident * 9 / 10, resident * 3 / 4, resident * 6 / 10,
                                         resident / 2};
-    const EveryPlan every(trace, budgets);
+    const EveryPlan every(trace, kLayers, budgets);
     if (::testing::Test::HasFatalFailure()) return;
     tally.plans += every.plans();
     for (std::size_t b = 0; b < budgets.size(); ++b) {

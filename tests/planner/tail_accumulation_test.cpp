@@ -5,6 +5,7 @@
 #include <string>
 
 #include "planner/planner.h"
+#include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
 #include "tests/support/head_in_parts.h"
 #include "tests/support/or_throw.h"

@@ -258,10 +258,13 @@ TEST(HostUpdate, DamageIsSeen) {
 
 TEST(HostUpdate, RulesAreWrittenBack) {
   const Trace trace = two_parameters();
-  for (const std::string& text : {std::string(R"({"layer": "*", "state": "host", "step": "host"})"),
-                                  std::string(R"({"layer": "L", "state": "host", "step": "host"})"),
-                                  std::string(R"({"layer": "M", "state": "host", "step": "host"}, )"
-                                              R"({"layer": "L", "state": "stream"})")}) {
+  for (const std::string& text :
+       {std::string(R"({"layer": "*", "state": "host", "step": "host"})"),
+        std::string(R"({"layer": "L", "state": "host", "step": "host"})"),
+        std::string(R"({"layer": "M", "state": "host", "step": "host"}, )"
+                    R"({"layer": "L", "state": "stream"})"),
+        std::string(R"({"layer": "M", "state": "device"}, )"
+                    R"({"layer": "*", "state": "host", "step": "host"})")}) {
     SCOPED_TRACE(text);
     const auto plan =
         plan_from_json(R"({"schema": "stowage-plan/1", "optimizer": [)" + text + "]}", "plan.json");
@@ -276,6 +279,17 @@ TEST(HostUpdate, RulesAreWrittenBack) {
     ASSERT_TRUE(reread.ok()) << reread.error().text();
     EXPECT_EQ(reread->optimizer, plan->optimizer);
   }
+}
+
+// M has no state: that its update stays on the device can be said beside what the host updates.
+TEST(HostUpdate, WhatHasNoStateMayBeNamedToStay) {
+  const Trace trace = two_parameters();
+  const auto some = resolve_optimizer(trace, {{"M", StatePlace::device}, {"*", StatePlace::host}});
+  ASSERT_TRUE(some.ok()) << some.error().text();
+  EXPECT_TRUE(some->updated_on_host[0]);
+  EXPECT_FALSE(some->updated_on_host[1]);
+  EXPECT_FALSE(resolve_optimizer(trace, {{"M", StatePlace::device}}).ok());
+  EXPECT_FALSE(resolve_optimizer(trace, {{"N", StatePlace::device}, {"*", StatePlace::host}}).ok());
 }
 
 }  // namespace
