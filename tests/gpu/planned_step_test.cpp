@@ -45,8 +45,9 @@ using testing::styles;
 double chain(const at::Tensor& x, const std::vector<at::Tensor>& weights) {
   at::Tensor hidden = x * 2;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    hidden = layer("layers." + std::to_string(i),
-                   [&](const auto& in) { return at::linear(in[0], weights[i]).tanh(); }, {hidden});
+    hidden =
+        layer("layers." + std::to_string(i),
+              [&, i](const auto& in) { return at::linear(in[0], weights[i]).tanh(); }, {hidden});
   }
   hidden = hidden.pow(2).sum();
   return backward(hidden);

@@ -46,10 +46,12 @@ class OwnLoop {
     adam_->zero_grad();
     at::Tensor y = x_;
     for (std::size_t i = 0; i < weights_.size(); ++i) {
-      y = layer(
-          "layers." + std::to_string(i),
-          [&](const std::vector<at::Tensor>& in) { return at::tanh(at::mm(in[0], weights_[i])); },
-          {std::exchange(y, {})});
+      y = layer("layers." + std::to_string(i),
+                // It may run again in backward, behind this loop.
+                [this, i](const std::vector<at::Tensor>& in) {
+                  return at::tanh(at::mm(in[0], weights_[i]));
+                },
+                {std::exchange(y, {})});
     }
     at::Tensor loss = y.pow(2).mean();
     y.reset();

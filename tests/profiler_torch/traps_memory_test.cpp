@@ -77,8 +77,9 @@ TEST(HostSlots, AreReusedWithinAStep) {
 double chain(const at::Tensor& x, const std::vector<at::Tensor>& weights) {
   at::Tensor hidden = x * 2;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    hidden = layer("layers." + std::to_string(i),
-                   [&](const auto& in) { return at::linear(in[0], weights[i]).tanh(); }, {hidden});
+    hidden =
+        layer("layers." + std::to_string(i),
+              [&, i](const auto& in) { return at::linear(in[0], weights[i]).tanh(); }, {hidden});
   }
   hidden = hidden.pow(2).sum();
   return at::GradMode::is_enabled() ? backward(hidden) : hidden.item().toDouble();
