@@ -114,8 +114,9 @@ void ParetoSearch::start(int budgets) {
   trace_ = document_.trace();
   on_ = document_.state()->plan.budget.on;
   placement_ = document_.state()->plan.placement;
-  const auto work = [this, trace = trace_, on = on_, placement = placement_, budgets,
-                     run = run_](const JobContext& job) {
+  const auto work = [this, trace = trace_, on = on_, placement = placement_, budgets, run = run_,
+                     pins = document_.pins(),
+                     pinned = document_.pinned_rows().size()](const JobContext& job) {
     // This object waits for the job before it goes.
     const auto hand_over = [this, run](Found found) {
       found.run = run;
@@ -167,6 +168,8 @@ void ParetoSearch::start(int budgets) {
           0});
     }
     request.policy = "auto";
+    request.pins = pins;
+    const std::string with_pins = pinned == 0 ? "" : ", " + std::to_string(pinned) + " pinned";
     for (const Bytes budget : all) {
       if (!next("budget " + format_bytes(budget))) return Status(Unit{});
       request.budget = budget;
@@ -176,8 +179,9 @@ void ParetoSearch::start(int budgets) {
       Found found;
       if (outcome->lower_bound_step > 0) found.bound = {budget, outcome->lower_bound_step};
       if (outcome->feasible()) {
-        found.point = point_of(std::move(outcome).value(), "planned for " + format_bytes(budget),
-                               ParetoPoint::Kind::planned);
+        found.point =
+            point_of(std::move(outcome).value(), "planned for " + format_bytes(budget) + with_pins,
+                     ParetoPoint::Kind::planned);
       }
       hand_over(std::move(found));
     }

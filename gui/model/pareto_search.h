@@ -16,7 +16,7 @@ namespace stowage::gui {
 struct ParetoPoint {
   enum class Kind : std::uint8_t { planned, policy };
   Kind kind = Kind::planned;
-  std::string name;  // "planned for 36.0 GB", "policy save_on_cpu"
+  std::string name;  // "planned for 36.0 GB", ".., 3 pinned", "policy save_on_cpu"
   Bytes peak = 0;    // in the counter that was asked for
   Nanoseconds step = 0;
   Nanoseconds stall = 0;
@@ -57,8 +57,8 @@ class ParetoSearch : public QObject {
   // It was cancelled, and nothing was begun or cleared since.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
-  // Starts anew. Peaks are in the memory of the plan and the counter of its budget. Nothing without
-  // a trace.
+  // Starts anew. Peaks are in the memory of the plan and the counter of its budget; what is planned
+  // has what is pinned now, and bounds are of such plans. Nothing without a trace.
   void start(int budgets = kBudgets);
   // Points that were found stay.
   void cancel();

@@ -432,10 +432,14 @@ void PlanDocument::restore_calibration() {
   replay();
 }
 
+simulator::Plan PlanDocument::pins() const {
+  const auto& decisions = state_->decisions ? state_->decisions : current_->decisions;
+  return rules_of(*trace_, *decisions, pinned_rows_);
+}
+
 void PlanDocument::find_plan(planner::PlanRequest request) {
   if (!trace_) return;
-  const auto& decisions = state_->decisions ? state_->decisions : current_->decisions;
-  request.pins = rules_of(*trace_, *decisions, pinned_rows_);
+  request.pins = pins();
   const QString what = request.budget_text.empty()
                            ? tr("Plan")
                            : tr("Plan for %1").arg(QString::fromStdString(request.budget_text));

@@ -95,10 +95,13 @@ class PlanDocument : public QObject {
   // it has no lower bound.
   bool set_policy_plan(simulator::Plan plan, const QString& what);
 
-  // Rows that find_plan() leaves as they are then, whatever else changes; none of another trace or
-  // of a plan that is opened. An edit, but nothing is replayed. False: they are so.
+  // Rows that find_plan() and ParetoSearch leave as they are then, whatever else changes; none of
+  // another trace or of a plan that is opened. An edit, but nothing is replayed. False: they are
+  // so.
   [[nodiscard]] const PinnedRows& pinned_rows() const { return pinned_rows_; }
   bool set_pinned_rows(PinnedRows rows);
+  // As planner::PlanRequest::pins has them. A trace must be open.
+  [[nodiscard]] simulator::Plan pins() const;
 
   [[nodiscard]] bool is_assumed() const { return recorded_.has_value(); }
   // Another link or device. Not on the undo stack: it is no part of a plan.

@@ -6,8 +6,10 @@
 #include <QString>
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gui/model/pareto_search.h"
 #include "gui/model/plan_document.h"
 #include "planner/budget.h"
 #include "tests/gui_model/spin.h"
@@ -92,6 +94,42 @@ TEST_F(PinnedRowsTest, ASearchLeavesThemAndDecidesTheRest) {
   EXPECT_EQ(document_.pinned_rows(), pins);
   document_.close();
   EXPECT_TRUE(document_.pinned_rows().empty());
+  EXPECT_TRUE(errors_.empty()) << errors_.front();
+}
+
+TEST_F(PinnedRowsTest, MemoryAgainstTimeKeepsThem) {
+  document_.open_trace(stowage::testing::small_trace(4), QStringLiteral("made.trace.json"));
+  settle();
+  const SavedId first = row("layers.0#0");
+  ParetoSearch search(document_);
+  // In how many of its plans the tensor stays.
+  const auto kept = [&](const std::string& names_end_with) {
+    search.start(6);
+    EXPECT_TRUE(stowage::testing::spin_until([&] { return !search.busy(); }));
+    int planned = 0;
+    int keeping = 0;
+    for (std::size_t i = 0; i < search.points().size(); ++i) {
+      const ParetoPoint& point = search.points()[i];
+      if (point.kind != ParetoPoint::Kind::planned) continue;
+      EXPECT_TRUE(point.name.ends_with(names_end_with)) << point.name;
+      EXPECT_TRUE(search.load(i));
+      settle();
+      ++planned;
+      keeping += decisions().saved_is(first, Decision::keep) ? 1 : 0;
+      document_.undo_stack().undo();
+      settle();
+    }
+    return std::pair(keeping, planned);
+  };
+  const auto without = kept("B");
+  EXPECT_LT(without.first, without.second) << "a budget needs it away";
+  ASSERT_TRUE(decisions().saved_is(first, Decision::keep));
+  PinnedRows pins;
+  pins.saved = {first};
+  document_.set_pinned_rows(pins);
+  const auto with = kept(", 1 pinned");
+  EXPECT_GT(with.second, 0);
+  EXPECT_EQ(with.first, with.second);
   EXPECT_TRUE(errors_.empty()) << errors_.front();
 }
 
