@@ -7,9 +7,13 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "executor/device/tracked_allocator.h"
@@ -394,6 +398,30 @@ TEST_F(StepMemoryTest, LendsBetweenStepsWhatNothingLiesIn) {
   testing::expect_same_bits(twins.device(), twins.planned().parameters(),
                             twins.twin().parameters());
   EXPECT_EQ(twins.run_twin(3).loss, twins.planned().run(3));
+}
+
+// Whoever finds no memory, on whatever thread, while steps begin, run, leave their plan and end.
+TEST_F(StepMemoryTest, MayBeLentByAnotherThreadAtAnyTime) {
+  if (!testing::hand_device().torch_device().is_cpu()) GTEST_SKIP() << "of the CPU's allocator";
+  executor::TrackedAllocator& allocator = *testing::or_throw(executor::TrackedAllocator::install());
+  Net net;
+  const auto plan = net.plan(OffPlan::offload_all);
+  std::atomic<std::int64_t> lent = 0;
+  std::jthread other([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (allocator.lend()) ++lent;
+      std::this_thread::yield();
+    }
+  });
+  std::int64_t k = 0;
+  while (k < 12 || (lent < 5 && k < 1000)) {
+    net.differs = k % 4 == 3;
+    EXPECT_EQ(net.expect_same(*plan, k++).report.on_plan, !net.differs);
+  }
+  other.request_stop();
+  other.join();
+  EXPECT_GE(lent, 5);
+  EXPECT_EQ(plan->memory()->lent(), lent);
 }
 
 TEST_F(StepMemoryTest, WhatIsNotForeseenIsTheAllocatorsOwn) {
