@@ -4,6 +4,7 @@
 #pragma once
 
 #include "planner/budget.h"
+#include "planner/pin_text.h"
 #include "planner/planner.h"
 #include "planner/policy_plan.h"
 #include "simulator/plan/decisions.h"

@@ -44,6 +44,8 @@ struct Asked {
   std::string policy;
   std::optional<Names> allow;
   std::optional<Names> deny;
+  std::optional<PlanValue> pinned;  // its rules
+  Names pins;                       // and these
   std::int64_t seed = 1;
   std::int64_t max_evaluations = 0;  // 0: the planner's own
 };
@@ -85,12 +87,22 @@ void choose_memory(const Asked& asked, const Trace& trace, planner::PlanRequest&
                   : planner::usual_counter(trace, request.placement);
 }
 
+simulator::Plan pins_of(const Asked& asked, const Recording& recording) {
+  std::vector<planner::PinSource> sources;
+  if (asked.pinned) sources.push_back({asked.pinned->plan, "", "pins"});
+  for (const std::string& text : asked.pins) {
+    sources.push_back({take_argument("pins", planner::pin_from_text(text)), "", "pins " + text});
+  }
+  return sources.empty() ? simulator::Plan{} : take(planner::join_pins(recording.index(), sources));
+}
+
 planner::PlanRequest request_of(const Asked& asked, const Recording& recording) {
   planner::PlanRequest request;
   request.policy = asked.policy;
   request.seed = asked.seed;
   if (asked.max_evaluations > 0) request.max_evaluations = asked.max_evaluations;
   request.allowed = allowed_by(asked);
+  request.pins = pins_of(asked, recording);
   choose_memory(asked, recording.trace(), request);
   if (asked.fit) {
     if (asked.budget || asked.budget_on) {
@@ -157,6 +169,8 @@ void define_asked(nb::module_& module) {
   of.def_rw("policy", &Asked::policy);
   of.def_rw("allow", &Asked::allow, nb::arg().none());
   of.def_rw("deny", &Asked::deny, nb::arg().none());
+  of.def_rw("pinned", &Asked::pinned, nb::arg().none());
+  of.def_rw("pins", &Asked::pins);
   of.def_rw("seed", &Asked::seed);
   of.def_rw("max_evaluations", &Asked::max_evaluations);
 }

@@ -84,6 +84,29 @@ def test_fits_already(gpt2):
     assert outcome.step_ns == outcome.resident["step_ns"]
 
 
+def test_pins_stay_while_the_rest_is_searched(gpt2):
+    free = stowage.plan(gpt2, "60%")
+    assert free.pinned == 0
+    leaving = [rule["site"] for rule in free.plan.to_dict()["saved"] if rule["do"] == "offload"]
+    assert leaving
+    stays = stowage.plan(gpt2, "60%", pins=f"{leaving[0]}=keep")
+    assert stays.feasible and stays.pinned > 0
+    assert leaving[0] not in [rule["site"] for rule in stays.plan.to_dict()["saved"] if rule["do"] == "offload"]
+    assert stays.step_ns >= stays.bound_ns
+    both = stowage.plan(gpt2, "60%", pins=[f"{leaving[0]}=keep", f"{leaving[-1]}=offload"])
+    assert both.pinned > stays.pinned
+    same = stowage.plan(gpt2, "60%", pins=free.plan)
+    assert same.plan.to_dict()["saved"] == free.plan.to_dict()["saved"]
+    with pytest.raises(stowage.UsageError, match="nothing#0"):
+        stowage.plan(gpt2, "60%", pins="nothing#0=keep")
+    with pytest.raises(stowage.UsageError, match="pins: .*fly"):
+        stowage.plan(gpt2, "60%", pins=[f"{leaving[0]}=fly"])
+    with pytest.raises(stowage.UsageError, match="pins say"):
+        stowage.plan(gpt2, policy="thunder", pins=free.plan)
+    with pytest.raises(stowage.UsageError, match="pins say"):
+        stowage.plan(gpt2, "60%", allow=lambda saved: True, pins=free.plan)
+
+
 def test_allow_and_deny(gpt2):
     only = stowage.plan(gpt2, "60%", allow=["offload"])
     assert only.to_dict() == stowage.plan(gpt2, "60%", allow="offload").to_dict() | {"plan": only.to_dict()["plan"]}

@@ -134,6 +134,11 @@ class PlanOutcome:
         return search
 
     @property
+    def pinned(self) -> int:
+        """How many decisions of the pins the plan has."""
+        return int(self._content["pinned"])
+
+    @property
     def notes(self) -> list[str]:
         """Remarks of the planner."""
         return list(self._content["notes"])
@@ -222,6 +227,7 @@ def check_request(
     policy: Policy = "auto",
     allow: str | Iterable[str] | Filter | None = None,
     deny: str | Iterable[str] | Filter | None = None,
+    pins: Plan | str | Iterable[str] | None = None,
     time_limit: float | None = None,
     **_: object,
 ) -> None:
@@ -238,6 +244,9 @@ def check_request(
         raise UsageError(f"unknown policy '{name}'", hint=_nearest(name, known))
     if policy != "auto" and (allow is not None or deny is not None):
         raise UsageError("allow and deny say what auto decides", hint="leave policy out")
+    if pins is not None and (policy != "auto" or callable(allow) or callable(deny)):
+        raise UsageError("pins say what the search of auto leaves as it is",
+                         hint="leave policy out, and functions for allow and deny")
     for argument, kinds in (("allow", allow), ("deny", deny)):
         if callable(kinds) or isinstance(kinds, Iterator):  # which can be read once
             continue
@@ -275,6 +284,7 @@ def plan(
     policy: Policy = "auto",
     allow: str | Iterable[str] | Filter | None = None,
     deny: str | Iterable[str] | Filter | None = None,
+    pins: Plan | str | Iterable[str] | None = None,
     time_limit: float | None = None,
     max_evaluations: int | None = None,
     seed: int = 1,
@@ -301,6 +311,8 @@ def plan(
             search for such a plan: storages leave in the order of saving, or the largest first, until the budget is
             kept, or are made again where ops can, whichever makes the shorter step.
         deny: What it leaves as it is; or a function that says of saved tensors that they stay, likewise.
+        pins: Decisions that "auto" leaves as they are while it searches for the rest: the rules of a plan, or words such
+            as "layers.0.mlp#1=keep", "layer:layers.3=recompute", "params:layers.*=stream".
         time_limit: Seconds, after which the best plan so far is the outcome.
         max_evaluations: Replays, likewise.
         seed: Written into the plan.
@@ -311,7 +323,9 @@ def plan(
         UsageError: An argument is wrong.
         BadInput: The trace cannot be planned.
     """
-    check_request(budget, fit=fit, host_budget=host_budget, policy=policy, allow=allow, deny=deny, time_limit=time_limit)
+    words = [pins] if isinstance(pins, str) else [] if pins is None or isinstance(pins, Plan) else list(pins)
+    check_request(budget, fit=fit, host_budget=host_budget, policy=policy, allow=allow, deny=deny, pins=pins,
+                  time_limit=time_limit)
     asked = _core.Asked()
     asked.budget = _size(budget)
     asked.budget_on = budget_on
@@ -321,6 +335,8 @@ def plan(
     may_decide = _filter(allow, deny)
     if may_decide is None:
         asked.allow, asked.deny = names_of(allow), names_of(deny)
+    asked.pins = words
+    asked.pinned = pins._value if isinstance(pins, Plan) else None
     asked.seed = seed
     asked.max_evaluations = max_evaluations or 0
     rules = None
