@@ -28,6 +28,18 @@ Bytes floor_of(const TraceData& whole, simulator::PeakKind on) {
   return least;
 }
 
+ParetoPoint point_of(planner::PlanOutcome outcome, simulator::PeakKind on, std::string name,
+                     ParetoPoint::Kind kind) {
+  return {kind,
+          std::move(name),
+          planner::peak_of(outcome.predicted, on),
+          outcome.predicted.step_ns,
+          outcome.predicted.stall_ns,
+          outcome.predicted.host_bytes,
+          std::move(outcome.plan),
+          true};
+}
+
 }  // namespace
 
 // What one call of the planner gave.
@@ -123,21 +135,7 @@ void ParetoSearch::start(int budgets) {
       QMetaObject::invokeMethod(
           this, [this, found = std::move(found)] { add(found); }, Qt::QueuedConnection);
     };
-    const auto peak = [on](const simulator::ReplayResult& result) {
-      return planner::peak_of(result, on);
-    };
-    const auto point_of = [&](planner::PlanOutcome outcome, std::string name,
-                              ParetoPoint::Kind kind) {
-      return ParetoPoint{kind,
-                         std::move(name),
-                         peak(outcome.predicted),
-                         outcome.predicted.step_ns,
-                         outcome.predicted.stall_ns,
-                         outcome.predicted.host_bytes,
-                         std::move(outcome.plan),
-                         true};
-    };
-    const Bytes resident = peak(trace->at_once(placement));
+    const Bytes resident = planner::peak_of(trace->at_once(placement), on);
     const TraceData& whole = whole_of(*trace);
     const Bytes floor = floor_of(whole, on);
     hand_over(Found{0, {}, BoundPoint{resident, trace->at_once(placement).step_ns}, floor});
@@ -161,11 +159,11 @@ void ParetoSearch::start(int budgets) {
       // Not every recording has layers that can run again, or was made in micro-batches.
       if (!outcome && (policy.recomputes || policy.divides == planner::Divides::always)) continue;
       if (!outcome) return Status(outcome.error());
-      hand_over(Found{
-          0,
-          point_of(std::move(outcome).value(), "policy " + policy.name, ParetoPoint::Kind::policy),
-          {},
-          0});
+      hand_over(Found{0,
+                      point_of(std::move(outcome).value(), on, "policy " + policy.name,
+                               ParetoPoint::Kind::policy),
+                      {},
+                      0});
     }
     request.policy = "auto";
     request.pins = pins;
@@ -180,8 +178,8 @@ void ParetoSearch::start(int budgets) {
       if (outcome->lower_bound_step > 0) found.bound = {budget, outcome->lower_bound_step};
       if (outcome->feasible()) {
         found.point =
-            point_of(std::move(outcome).value(), "planned for " + format_bytes(budget) + with_pins,
-                     ParetoPoint::Kind::planned);
+            point_of(std::move(outcome).value(), on,
+                     "planned for " + format_bytes(budget) + with_pins, ParetoPoint::Kind::planned);
       }
       hand_over(std::move(found));
     }
