@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/planner.h"
+#include "tests/planner/stack_of_layers.h"
 #include "tests/support/micro_trace.h"
 
 namespace stowage::planner {
@@ -27,43 +28,6 @@ SavedRule pinned_rule(const std::string& site, Decision decision) {
   rule.site = site;
   rule.decision = decision;
   return rule;
-}
-
-// `layers` layers, each saving 1 MB (1 ms each way), computing for `forward` and twice that in
-// backward; a temporary of 1 MB lives at the end of forward.
-Trace stack_of(int layers, Nanoseconds forward) {
-  testing::MicroTrace m;
-  std::vector<StorageId> storages;
-  std::vector<SavedId> saved;
-  for (int i = 0; i < layers; ++i) {
-    const std::string name = "layers." + std::to_string(i);
-    m.begin_layer(name);
-    m.begin_op("aten::mm");
-    m.run(forward);
-    storages.push_back(m.alloc(1'000'000));
-    saved.push_back(m.pack(m.view(storages.back())));
-    m.end_op();
-    m.let_go(storages.back());
-    m.end_layer(name);
-  }
-  m.begin_op("aten::loss");
-  m.run(forward);
-  const StorageId temporary = m.alloc(1'000'000);
-  m.end_op();
-  m.free(temporary);
-  m.backward();
-  for (int i = layers; i-- > 0;) {
-    const std::string name = "layers." + std::to_string(i);
-    m.begin_layer_backward(name);
-    m.begin_op("aten::mm_backward");
-    const UnpackId unpack = m.unpack(saved[static_cast<std::size_t>(i)]);
-    m.run(2 * forward);
-    m.end_op();
-    m.drop(unpack);
-    m.free(storages[static_cast<std::size_t>(i)]);
-    m.end_layer_backward(name);
-  }
-  return m.finish();
 }
 
 Result<PlanOutcome> planned_around(const StepIndex& index, Bytes budget, const Plan& pins) {
@@ -89,7 +53,7 @@ Decision decision_at(const Trace& trace, const Plan& plan, const std::string& si
 // do: the first pack of these is at 0.5 ms, so they are out at 4.5 ms, and mirrored from the end of
 // the step they are awaited with 5 layers of 0.2 ms left, behind 4 ms of copies.
 TEST(Pins, WhatIsKeptStaysAndTheBoundIsOfThat) {
-  const Trace trace = stack_of(8, 100'000);
+  const Trace trace = stack(8, 100'000);
   const StepIndex index(trace);
   const auto free = planned_around(index, 5'000'000, {});
   ASSERT_TRUE(free.ok());
@@ -111,7 +75,7 @@ TEST(Pins, WhatIsKeptStaysAndTheBoundIsOfThat) {
 
 // The step fits, and yet what is pinned to leave does: and nothing else.
 TEST(Pins, WhatIsToLeaveLeavesAlsoWhereTheStepFits) {
-  const Trace trace = stack_of(4, 4'000'000);
+  const Trace trace = stack(4, 4'000'000);
   const StepIndex index(trace);
   Plan pins;
   pins.saved = {pinned_rule("layers.2#0", Decision::offload)};
@@ -126,7 +90,7 @@ TEST(Pins, WhatIsToLeaveLeavesAlsoWhereTheStepFits) {
 }
 
 TEST(Pins, PointsThatAreSaidStay) {
-  const Trace trace = stack_of(4, 4'000'000);
+  const Trace trace = stack(4, 4'000'000);
   const StepIndex index(trace);
   Plan pins;
   pins.saved = {pinned_rule("layers.1#0", Decision::offload)};
@@ -144,7 +108,7 @@ TEST(Pins, PointsThatAreSaidStay) {
 
 // All of it stays, so that nothing lowers the peak of 5 MB: without the pins 1 MB would do.
 TEST(Pins, ABudgetThatTheyMakeUnreachableIsNotFoundAndTheReasonNamesThem) {
-  const Trace trace = stack_of(4, 1'000'000);
+  const Trace trace = stack(4, 1'000'000);
   const StepIndex index(trace);
   Plan pins;
   pins.saved = {pinned_rule("layers.*", Decision::keep)};
@@ -176,7 +140,7 @@ std::string why_refused(const Trace& trace, const Plan& pins) {
 }
 
 TEST(Pins, AreRefusedWhereTheyCannotBe) {
-  const Trace trace = stack_of(4, 1'000'000);
+  const Trace trace = stack(4, 1'000'000);
   Plan pins;
   pins.saved = {pinned_rule("layer.0#0", Decision::keep)};
   EXPECT_THAT(why_refused(trace, pins),

@@ -17,6 +17,7 @@
 #include "simulator/plan/plan_json.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
+#include "tests/planner/stack_of_layers.h"
 #include "tests/support/all_on_host.h"
 #include "tests/support/micro_trace.h"
 
@@ -36,43 +37,6 @@ PlanOutcome plan_for(const StepIndex& index, Bytes budget, const std::string& po
   auto outcome = make_plan(index, request);
   EXPECT_TRUE(outcome.ok()) << outcome.error().text();
   return outcome.ok() ? std::move(outcome).value() : PlanOutcome{};
-}
-
-// A stack of `layers` layers, each saving 1 MB (1 ms each way) and computing for `forward` ns,
-// twice that in backward; a temporary of 1 MB lives at the end of forward.
-Trace stack(int layers, Nanoseconds forward) {
-  MicroTrace m;
-  std::vector<StorageId> storages;
-  std::vector<SavedId> saved;
-  for (int i = 0; i < layers; ++i) {
-    const std::string name = "layers." + std::to_string(i);
-    m.begin_layer(name);
-    m.begin_op("aten::mm");
-    m.run(forward);
-    storages.push_back(m.alloc(1'000'000));
-    saved.push_back(m.pack(m.view(storages.back())));
-    m.end_op();
-    m.let_go(storages.back());
-    m.end_layer(name);
-  }
-  m.begin_op("aten::loss");
-  m.run(forward);
-  const StorageId temporary = m.alloc(1'000'000);
-  m.end_op();
-  m.free(temporary);
-  m.backward();
-  for (int i = layers; i-- > 0;) {
-    const std::string name = "layers." + std::to_string(i);
-    m.begin_layer_backward(name);
-    m.begin_op("aten::mm_backward");
-    const UnpackId unpack = m.unpack(saved[static_cast<std::size_t>(i)]);
-    m.run(2 * forward);
-    m.end_op();
-    m.drop(unpack);
-    m.free(storages[static_cast<std::size_t>(i)]);
-    m.end_layer_backward(name);
-  }
-  return m.finish();
 }
 
 TEST(Planner, FitsAlready) {
