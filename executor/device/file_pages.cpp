@@ -26,6 +26,13 @@ std::string why() {
 
 }  // namespace
 
+FilePages::FilePages(Bytes bytes, Bytes region_bytes)
+    : PagedMemory(bytes, region_bytes), process_(getpid()) {}
+
+bool FilePages::is_forked() const {
+  return getpid() != process_;
+}
+
 Result<std::unique_ptr<PagedMemory>> FilePages::create(Bytes bytes, Bytes region_bytes) {
   std::unique_ptr<FilePages> pages(new FilePages(bytes, region_bytes));
   if (region_bytes == 0) return std::unique_ptr<PagedMemory>(std::move(pages));
@@ -43,6 +50,8 @@ Result<std::unique_ptr<PagedMemory>> FilePages::create(Bytes bytes, Bytes region
 }
 
 Status FilePages::map(const std::vector<simulator::Mapping>& mappings) {
+  if (is_forked())
+    return refused("pages", "they are those of the process that this one is a fork of");
   for (const simulator::Mapping& mapping : mappings) {
     STOWAGE_ASSERT(mapping.address + mapping.bytes <= region_bytes() &&
                    mapping.offset + mapping.bytes <= bytes());
@@ -61,6 +70,7 @@ Status FilePages::map(const std::vector<simulator::Mapping>& mappings) {
 }
 
 void FilePages::keep_only(const std::vector<simulator::Mapping>& mappings) {
+  if (is_forked()) return;
   const auto gaps = [&](auto&& begin_of, Bytes size, auto&& give_back) {
     std::vector<simulator::Mapping> sorted = mappings;
     std::sort(sorted.begin(), sorted.end(),
@@ -86,7 +96,7 @@ void FilePages::keep_only(const std::vector<simulator::Mapping>& mappings) {
 }
 
 FilePages::~FilePages() {
-  if (begin() != nullptr) munmap(begin(), static_cast<std::size_t>(region_bytes()));
+  if (begin() != nullptr && !is_forked()) munmap(begin(), static_cast<std::size_t>(region_bytes()));
   if (file_ >= 0) close(file_);
 }
 

@@ -1,6 +1,7 @@
 // FilePages: the CPU device's pages, those of one memory file. Linux gives pages of zeros, and
 // takes nothing before it is written to. A process that is forked does not have the region, whose
-// pages would be shared with it: a touch ends it.
+// pages would be shared with it: a touch ends it. There nothing is mapped or given back, as pages
+// and addresses are the other process's, or somebody else's by then.
 #pragma once
 
 #include <memory>
@@ -22,9 +23,12 @@ class FilePages final : public PagedMemory {
   void keep_only(const std::vector<simulator::Mapping>& mappings) override;
 
  private:
-  FilePages(Bytes bytes, Bytes region_bytes) : PagedMemory(bytes, region_bytes) {}
+  FilePages(Bytes bytes, Bytes region_bytes);
+
+  [[nodiscard]] bool is_forked() const;
 
   int file_ = -1;
+  const int process_;
 };
 
 }  // namespace stowage::executor

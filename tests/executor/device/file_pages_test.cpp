@@ -93,6 +93,33 @@ TEST(FilePages, IsNotThereInAProcessThatWasForked) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+TEST(FilePages, AForkedProcessTakesNothingFromThisOne) {
+  const Bytes p = page();
+  auto made = FilePages::create(p, 2 * p);
+  ASSERT_TRUE(made.ok());
+  ASSERT_TRUE((*made)->map({{0, 0, p}}).ok());
+  std::byte* const kept = (*made)->begin();
+  *kept = std::byte{7};
+  const pid_t child = fork();
+  if (child == 0) {
+    // The addresses are free here: somebody else's from now on.
+    void* const own = mmap(kept, static_cast<std::size_t>(2 * p), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (own != kept) _exit(2);
+    *kept = std::byte{1};
+    if ((*made)->map({{0, 0, p}}).ok()) _exit(3);
+    (*made)->keep_only({});
+    made->reset();
+    _exit(*kept == std::byte{1} ? 0 : 4);
+  }
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(*kept, std::byte{7});
+}
+
 TEST(FilePages, OfNothingIsNothing) {
   const auto made = FilePages::create(0, 0);
   ASSERT_TRUE(made.ok());
