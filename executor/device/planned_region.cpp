@@ -29,7 +29,8 @@ PlannedRegion::PlannedRegion(simulator::MemoryLayout layout, std::unique_ptr<Pag
       bytes_(memory_->bytes()),
       server_(layout_),
       is_mapped_(layout_.live.ranges.size(), false),
-      is_elsewhere_(layout_.live.ranges.size(), false) {
+      is_elsewhere_(layout_.live.ranges.size(), false),
+      stream_of_(layout_.live.ranges.size(), kAnyStream) {
   for (std::size_t r = 0; r < layout_.live.ranges.size(); ++r) {
     range_at_.insert(range_at_.end(), layout_.placement.pages_of[r].size(),
                      static_cast<std::int32_t>(r));
@@ -40,7 +41,7 @@ std::byte* PlannedRegion::allocate(Bytes bytes, const AllocationOrigin& origin,
                                    std::optional<std::size_t>* unnamed) {
   // Buffers outside of the plan have tags of their own, below.
   if (origin.tag < 0 && origin.tag != kStepAllocation) return nullptr;
-  if (!is_on(origin.stream)) return nullptr;
+  if (origin.stream != stream_) return nullptr;
   const auto stay = origin.tag < 0 ? simulator::kNoStay : static_cast<std::int32_t>(origin.tag);
   const auto& unforeseen = server_.report().first_unforeseen;
   const std::size_t known = unforeseen.size();
@@ -52,6 +53,7 @@ std::byte* PlannedRegion::allocate(Bytes bytes, const AllocationOrigin& origin,
     *unnamed = known;
   }
   if (range < 0 || !map(range)) return nullptr;
+  if (!server_.lasts(range)) stream_of_[static_cast<std::size_t>(range)] = stream_;
   return address_of(range);
 }
 
@@ -137,23 +139,32 @@ std::int32_t PlannedRegion::range_of(const void* data) const {
 
 void PlannedRegion::free(const void* data) {
   const std::int32_t range = range_of(data);
-  const bool is_delayed = owner_ != nullptr && is_elsewhere_[static_cast<std::size_t>(range)];
-  if (is_delayed) return delayed_.push_back(range);
+  const auto at = static_cast<std::size_t>(range);
+  const bool is_of_steps = stream_of_[at] == kAnyStream || stream_of_[at] == stream_;
+  if (owner_ != nullptr && (is_elsewhere_[at] || !is_of_steps)) return delayed_.push_back(range);
+  is_elsewhere_[at] = false;
   server_.free(range);
 }
 
-void PlannedRegion::used_elsewhere(const void* data) {
-  is_elsewhere_[static_cast<std::size_t>(range_of(data))] = true;
+void PlannedRegion::used_elsewhere(const void* data, std::int64_t stream) {
+  const auto at = static_cast<std::size_t>(range_of(data));
+  if (stream != (stream_of_[at] == kAnyStream ? stream_ : stream_of_[at])) is_elsewhere_[at] = true;
+}
+
+bool PlannedRegion::is_delaying() {
+  awaited_.insert(awaited_.end(), delayed_.begin(), delayed_.end());
+  delayed_.clear();
+  return !awaited_.empty();
 }
 
 void PlannedRegion::begin_period(std::int64_t stream) {
   STOWAGE_ASSERT(is_whole_ && !is_lent_);
   stream_ = stream;
-  for (const std::int32_t range : delayed_) {
+  for (const std::int32_t range : awaited_) {
     is_elsewhere_[static_cast<std::size_t>(range)] = false;
     server_.free(range);
   }
-  delayed_.clear();
+  awaited_.clear();
   server_.begin_period();
 }
 
@@ -165,8 +176,9 @@ void PlannedRegion::begin_setup(std::int64_t stream) {
 void PlannedRegion::close() {
   owner_ = nullptr;
   server_.end_period();
-  for (const std::int32_t range : delayed_) server_.free(range);
-  delayed_.clear();
+  static_cast<void>(is_delaying());
+  for (const std::int32_t range : awaited_) server_.free(range);
+  awaited_.clear();
   kept_ = live_mappings();
   bytes_ = bytes_of_pages(kept_);
 }

@@ -62,13 +62,14 @@ class PlannedRegion {
   }
   // Of what was given.
   void free(const void* data);
-  // A stream other than compute works on it: once freed it is not handed out before the next
-  // period, at whose begin the device was waited for. Behind close() there is none, and the pages
-  // go when the device was waited for.
-  void used_elsewhere(const void* data);
+  // Another stream works on it. Once freed it is not handed out before a period at whose begin the
+  // device was waited for behind that, nor is what a period on another stream was given. Behind
+  // close() there is none, and the pages go when the device was waited for.
+  void used_elsewhere(const void* data, std::int64_t stream);
+  // Ahead of a wait for the device: whether the next period begins with more if there is one.
+  [[nodiscard]] bool is_delaying();
   void begin_period(std::int64_t stream);
   void begin_setup(std::int64_t stream);
-  [[nodiscard]] bool is_on(std::int64_t stream) const { return stream_ == stream; }
 
   // Nothing is handed out any more. Once nothing is live the region can go. May be called again,
   // for what is live then.
@@ -90,6 +91,8 @@ class PlannedRegion {
     return memory_->begin() + layout_.address[static_cast<std::size_t>(range)];
   }
 
+  static constexpr std::int64_t kAnyStream = -1;
+
   const StepMemory* owner_ = nullptr;
   std::int64_t stream_ = 0;  // of the period
   simulator::MemoryLayout layout_;
@@ -103,7 +106,10 @@ class PlannedRegion {
   std::vector<std::int32_t> range_at_;  // by page of the region
   std::vector<bool> is_mapped_;         // by range
   std::vector<bool> is_elsewhere_;      // by range: another stream uses it
-  std::vector<std::int32_t> delayed_;   // ranges that were freed then
+  // By range: that it was handed out on; kAnyStream: it lasts, and goes with the steps.
+  std::vector<std::int64_t> stream_of_;
+  std::vector<std::int32_t> delayed_;  // ranges that were freed while another stream uses them
+  std::vector<std::int32_t> awaited_;  // of these, those of the last is_delaying()
 };
 
 }  // namespace stowage::executor

@@ -56,11 +56,13 @@ class RegionHost {
   // A region that is between periods gives back the pages that nothing lies in. False: none could.
   // Waits for the device.
   [[nodiscard]] virtual bool lend() = 0;
-  // Ahead of taking so much back: what the allocator has cached goes. Error (condition): a limit
-  // is below it.
+  // Ahead of taking so much back: what the allocator has cached goes. Waits for the device. Error
+  // (condition): a limit is below it.
   [[nodiscard]] virtual Status make_room(Bytes bytes) = 0;
   // Behind it, whatever came of it.
   virtual void regions_changed() = 0;
+  // For all that was asked of it. Not under region_lock().
+  virtual void wait_for_device() {}
   // What the regions are looked at and changed under.
   [[nodiscard]] virtual std::mutex& region_lock() = 0;
   // The calling thread's.

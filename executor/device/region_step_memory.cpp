@@ -72,6 +72,11 @@ void RegionStepMemory::end_setup() {
 
 Result<bool> RegionStepMemory::begin_period() {
   const std::int64_t stream = host_.current_stream();
+  const auto is_delaying = [&] {
+    const std::lock_guard lock(host_.region_lock());
+    return region_->is_delaying();
+  };
+  if (is_delaying()) host_.wait_for_device();
   {
     const std::lock_guard lock(host_.region_lock());
     if (!region_->is_lent()) {

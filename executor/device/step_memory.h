@@ -28,9 +28,11 @@ class StepMemory {
 
   // Memory for what is there all the time, mapped now: an allocation of the device like others.
   // Null: there is none of that size. Errors (condition): no page is left for it, nor lent by other
-  // plans; (environment): the system or the driver refuses it.
+  // plans; (environment): the system or the driver refuses it. Cost: a mapping; where others lend
+  // for it, a wait for the device.
   [[nodiscard]] virtual Result<c10::DataPtr> take_lasting(Bytes bytes) = 0;
-  // Everything else; once, ahead of the first period. Errors likewise.
+  // Everything else; once, ahead of the first period. Errors and cost likewise, 0.1 to 0.6 s for
+  // 64 GB of a GPU.
   [[nodiscard]] virtual Status map_rest() = 0;
 
   // As those of HandOutServer, on the calling thread's stream. Thread-safe.
@@ -39,6 +41,8 @@ class StepMemory {
   // Pages that were lent since the last period come back first; whether any did. Errors
   // (condition): they have no room, since what was made meanwhile is still there; (environment):
   // the system or the driver refuses them. No period has begun then, and the next call tries again.
+  // Cost: a wait for the device where pages were lent or another stream used what was freed; and
+  // then that of map_rest().
   [[nodiscard]] virtual Result<bool> begin_period() = 0;
   virtual void reach(EventId event) = 0;
   virtual void end_period() = 0;

@@ -116,6 +116,11 @@ std::int32_t HandOutServer::take(std::int32_t range, EventId event) {
     return is_second ? range + 1 : range;
   }
   ++report_.conflicts;
+  for (HandOutReport::Conflict& each : report_.first_conflicts) {
+    if (each.range != range || each.owner != owner || each.event != event) continue;
+    ++each.times;
+    return -1;
+  }
   if (report_.first_conflicts.size() < HandOutReport::kMostNamed) {
     const auto of_range = [&](std::int32_t which) {
       const auto& all = layout_.hand_outs;
@@ -123,20 +128,22 @@ std::int32_t HandOutServer::take(std::int32_t range, EventId event) {
                                    [&](const HandOut& each) { return each.range == which; });
       return at == all.end() ? EventId() : at->event;
     };
-    report_.first_conflicts.push_back({event, range, owner, of_range(owner)});
+    report_.first_conflicts.push_back({event, range, owner, of_range(owner), 1});
   }
   return -1;
 }
 
 std::int32_t HandOutServer::unforeseen(Bytes bytes) {
   ++report_.unforeseen;
+  const std::vector<HandOut>& all = hand_outs();
+  const EventId ahead_of = next_ < all.size() ? all[next_].event : EventId();
+  for (HandOutReport::Unforeseen& each : report_.first_unforeseen) {
+    if (each.ahead_of != ahead_of || each.bytes != bytes) continue;
+    ++each.times;
+    return -1;
+  }
   if (report_.first_unforeseen.size() < HandOutReport::kMostNamed) {
-    const std::vector<HandOut>& all = hand_outs();
-    HandOutReport::Unforeseen now{next_ < all.size() ? all[next_].event : EventId(), bytes, {}};
-    for (const HandOutReport::Unforeseen& each : report_.first_unforeseen) {
-      if (each.ahead_of == now.ahead_of && each.bytes == bytes) now.op = each.op;
-    }
-    report_.first_unforeseen.push_back(std::move(now));
+    report_.first_unforeseen.push_back({ahead_of, bytes, {}, 1});
   }
   return -1;
 }

@@ -27,16 +27,17 @@ struct HandOutReport {
     std::int32_t range = 0;
     std::int32_t owner = 0;
     EventId owner_event;  // of that one's; invalid: it is no hand-out of the period
+    std::int64_t times = 1;
   };
   // An allocation that the layout does not have here.
   struct Unforeseen {
     EventId ahead_of;  // the next hand-out; invalid: behind the last one
     Bytes bytes = 0;
-    // That made it, as name_unforeseen() was told of it or of an earlier one like it; empty: not
-    // known.
+    // That made the first of them, as name_unforeseen() was told; empty: not known.
     std::string op;
+    std::int64_t times = 1;
   };
-  static constexpr std::size_t kMostNamed = 100;  // of each
+  static constexpr std::size_t kMostNamed = 100;  // of each, however often they come
 
   std::int64_t served = 0;  // in periods, as what follows
   std::int64_t conflicts = 0;
@@ -81,6 +82,10 @@ class HandOutServer {
   void free(std::int32_t range);
 
   [[nodiscard]] bool is_live(std::int32_t range) const { return owners_.has(range); }
+  // It is for what is there all the time.
+  [[nodiscard]] bool lasts(std::int32_t range) const {
+    return lasts_[static_cast<std::size_t>(range)];
+  }
   // How many ranges are handed out.
   [[nodiscard]] std::int32_t live() const { return owners_.count(); }
   [[nodiscard]] const HandOutReport& report() const { return report_; }

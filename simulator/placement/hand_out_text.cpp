@@ -30,13 +30,13 @@ std::string allocation_at(const Trace& trace, EventId event) {
 
 std::vector<std::string> surprises_text(const Trace& trace, const HandOutReport& report) {
   std::vector<std::pair<std::string, std::int64_t>> counted;
-  const auto add = [&](const std::string& text) {
+  const auto add = [&](const std::string& text, std::int64_t times) {
     const auto same = std::find_if(counted.begin(), counted.end(),
                                    [&](const auto& each) { return each.first == text; });
     if (same == counted.end()) {
-      counted.emplace_back(text, 1);
+      counted.emplace_back(text, times);
     } else {
-      ++same->second;
+      same->second += times;
     }
   };
   for (const HandOutReport::Conflict& each : report.first_conflicts) {
@@ -44,11 +44,13 @@ std::vector<std::string> surprises_text(const Trace& trace, const HandOutReport&
                                   ? "what " + allocation_at(trace, each.owner_event) + " made"
                                   : "what was loaded";
     add(owner + " is kept longer than planned: its bytes are those of " +
-        (each.event.valid() ? allocation_at(trace, each.event) : "what is loaded"));
+            (each.event.valid() ? allocation_at(trace, each.event) : "what is loaded"),
+        each.times);
   }
   for (const HandOutReport::Unforeseen& each : report.first_unforeseen) {
     add(format_bytes(each.bytes) + (each.op.empty() ? "" : " of " + each.op) +
-        " were not foreseen, ahead of " + allocation_at(trace, each.ahead_of));
+            " were not foreseen, ahead of " + allocation_at(trace, each.ahead_of),
+        each.times);
   }
   std::vector<std::string> lines;
   for (const auto& [text, times] : counted) {

@@ -1,5 +1,7 @@
 // Planned memory on a GPU that has no room beside it: pages are lent between steps.
 #include <ATen/Functions.h>
+#include <ATen/cuda/MemPool.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +57,10 @@ struct Planned {
 
 class LentMemory : public ::testing::Test {
  protected:
-  void TearDown() override { device().set_memory_limit(0); }
+  void TearDown() override {
+    device().set_memory_limit(0);
+    c10::cuda::CUDACachingAllocator::setMemoryFraction(1.0, device().torch_device().index());
+  }
   static executor::Device& device() { return testing::hand_device(); }
   // What is not used does not count.
   static Bytes reserved() {
@@ -87,6 +92,76 @@ TEST_F(LentMemory, WhatIsStillThereKeepsTheNextStepOut) {
   EXPECT_EQ(model.whole_in_step, whole);
   EXPECT_EQ(model.plan->memory()->report().conflicts, 0);
   EXPECT_EQ(model.plan->memory()->report().unforeseen, 0);
+}
+
+// Under a limit a plan's pages count once, those that it takes back as well.
+TEST_F(LentMemory, TheOtherAllocatorHasTheRestOfALimit) {
+  constexpr Bytes kRest = Bytes{64} << 20;
+  Planned model;
+  model.expect_same_step(0);
+  const Bytes whole = model.plan->memory()->bytes();
+  const Bytes limit = reserved() + kRest;
+  device().set_memory_limit(limit);
+  const auto before = device().observed_allocator();
+  ASSERT_TRUE(before.has_value());
+  EXPECT_EQ(before->room, kRest);
+  static_cast<void>(make(whole / 2));
+  EXPECT_EQ(model.plan->memory()->lent(), 1);
+  static_cast<void>(reserved());
+  const auto lent = device().observed_allocator();
+  ASSERT_TRUE(lent.has_value());
+  EXPECT_EQ(lent->room, kRest);
+}
+
+// A pool of the user's (a graph that is captured has one) keeps its addresses to itself.
+TEST_F(LentMemory, WhatGoesIntoAPoolIsNoPlans) {
+  namespace native = c10::cuda::CUDACachingAllocator;
+  constexpr Bytes kSize = 12345;
+  Planned model;
+  model.expect_same_step(0);
+  const executor::StepMemory& memory = *model.plan->memory();
+  const c10::DeviceIndex index = device().torch_device().index();
+  model.plan->begin_step();
+  const std::int64_t unforeseen = memory.report().unforeseen;
+  {
+    at::cuda::MemPool pool;
+    native::beginAllocateToPool(index, pool.id(), [](cudaStream_t) { return true; });
+    const at::Tensor in_pool = make(kSize);
+    native::endAllocateToPool(index, pool.id());
+    EXPECT_FALSE(memory.has(in_pool.const_data_ptr()));
+    EXPECT_EQ(memory.report().unforeseen, unforeseen) << "it was asked for one";
+    native::beginAllocateToPool(index, pool.id(), [](cudaStream_t) { return false; });
+    static_cast<void>(make(kSize));
+    native::endAllocateToPool(index, pool.id());
+    EXPECT_EQ(memory.report().unforeseen, unforeseen + 1);
+  }
+  static_cast<void>(make(kSize));
+  EXPECT_EQ(memory.report().unforeseen, unforeseen + 2);
+  model.plan->abort_step();
+  model.expect_same_step(0);
+}
+
+// torch.cuda.set_per_process_memory_fraction() of the user's.
+TEST_F(LentMemory, AUsersShareOfTheDeviceHoldsForBoth) {
+  namespace native = c10::cuda::CUDACachingAllocator;
+  const c10::DeviceIndex index = device().torch_device().index();
+  Planned model;
+  model.expect_same_step(0);
+  const Bytes total = native::get()->getMemoryInfo(index).second;
+  native::setMemoryFraction(0.25, index);
+  EXPECT_EQ(native::getMemoryFraction(index), 0.25);
+  model.expect_same_step(0);
+  const auto observed = device().observed_allocator();
+  ASSERT_TRUE(observed.has_value());
+  EXPECT_LE(observed->room + reserved(), total / 4);
+  EXPECT_THROW(static_cast<void>(make(total / 4)), c10::OutOfMemoryError);
+  model.plan.reset();
+  EXPECT_EQ(native::getMemoryFraction(index), 0.25);
+  EXPECT_THROW(static_cast<void>(make(total / 4)), c10::OutOfMemoryError);
+  EXPECT_EQ(make(total / 8).numel(), total / 8);
+  native::setMemoryFraction(1.0, index);
+  EXPECT_EQ(native::getMemoryFraction(index), 1.0);
+  EXPECT_EQ(make(total / 4).numel(), total / 4);
 }
 
 // What a step reserves is known ahead, whatever was made of its pages meanwhile.

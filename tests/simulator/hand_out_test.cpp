@@ -183,6 +183,7 @@ TEST(HandOuts, AreRefusedWhileSomebodyKeepsTheirBytes) {
   EXPECT_EQ(server.report().first_conflicts[0].range, layout.hand_outs[1].range);
   EXPECT_EQ(server.report().first_conflicts[0].owner, a);
   EXPECT_EQ(server.report().first_conflicts[0].event, three.at_b);
+  EXPECT_EQ(server.report().first_conflicts[0].times, 1);
   server.begin_period();
   EXPECT_EQ(server.allocate(8192), -1) << "it has its bytes already";
   server.free(a);
@@ -283,6 +284,32 @@ TEST(HandOuts, ReportsNameWhoKeepsAndWhoGoesWithout) {
                 "aten::exp in two",
                 "100 B were not foreseen, ahead of aten::tanh in one",
                 "200 B of aten::mul were not foreseen, ahead of the step's end"}));
+}
+
+// A long run's report still has room for what comes late.
+TEST(HandOuts, NameEachKindOnceHoweverOftenItComes) {
+  const Three three;
+  const MemoryLayout layout = three.layout();
+  HandOutServer server(layout);
+  constexpr int kSteps = 3 * static_cast<int>(HandOutReport::kMostNamed);
+  server.begin_period();
+  const std::int32_t kept = server.allocate(8192);
+  ASSERT_GE(kept, 0);
+  for (int step = 0; step < kSteps; ++step) {
+    server.begin_period();
+    EXPECT_EQ(server.allocate(8192), -1) << "it has its bytes already";
+    EXPECT_EQ(server.allocate(100), -1) << "nothing has this size";
+  }
+  EXPECT_EQ(server.allocate(200), -1);
+  const HandOutReport& report = server.report();
+  EXPECT_EQ(report.conflicts, kSteps);
+  EXPECT_EQ(report.unforeseen, kSteps + 1);
+  ASSERT_EQ(report.first_conflicts.size(), 1U);
+  EXPECT_EQ(report.first_conflicts[0].times, kSteps);
+  ASSERT_EQ(report.first_unforeseen.size(), 2U);
+  EXPECT_EQ(report.first_unforeseen[0].times, kSteps);
+  EXPECT_EQ(report.first_unforeseen[1].bytes, 200);
+  EXPECT_EQ(report.first_unforeseen[1].times, 1);
 }
 
 TEST(HandOuts, GoOnBehindWhatWasNotForeseen) {

@@ -228,12 +228,12 @@ Bytes CudaDevice::room() const {
   std::size_t free = 0;
   std::size_t total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
-  cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, int{index_}), "asking for the GPU's memory");
-  const double limit =
-      native::getMemoryFraction(index_) * static_cast<double>(properties.totalGlobalMem);
-  const Bytes below_limit = static_cast<Bytes>(limit) - memory().reserved;
-  const Bytes below_end = static_cast<Bytes>(free) - allocator_.lent_bytes() - kLeftToOthers;
+  // The native allocator's own limit, without what planned memory has; that takes back what it
+  // lent.
+  const Bytes reserved = native::getDeviceStats(index_).reserved_bytes[kAll].current;
+  const Bytes lent = allocator_.lent_bytes();
+  const Bytes below_limit = allocator_.native_limit() - reserved - lent;
+  const Bytes below_end = static_cast<Bytes>(free) - lent - kLeftToOthers;
   return std::max<Bytes>(0, std::min(below_end, below_limit));
 }
 

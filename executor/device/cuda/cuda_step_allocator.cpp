@@ -19,13 +19,27 @@ namespace {
 
 namespace native = c10::cuda::CUDACachingAllocator;
 
-CudaStepAllocator* g_allocator = nullptr;  // set once, ahead of the first CUDA tensor
+CudaStepAllocator* g_allocator = nullptr;  // set once
 
 void release(void* data) {
   g_allocator->raw_delete(data);
 }
 
+Bytes total_of(c10::DeviceIndex device) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, int{device}), "asking for the GPU's memory");
+  return static_cast<Bytes>(properties.totalGlobalMem);
+}
+
 }  // namespace
+
+CudaStepAllocator::CudaStepAllocator(Native& native, CudaAllocations& allocations,
+                                     c10::DeviceIndex device)
+    : native_(native),
+      allocations_(allocations),
+      device_(device),
+      share_(native.getMemoryFraction(device)),
+      total_(total_of(device)) {}
 
 CudaStepAllocator& CudaStepAllocator::install(CudaAllocations& allocations,
                                               c10::DeviceIndex device) {
@@ -46,6 +60,8 @@ std::byte* CudaStepAllocator::from_region(std::size_t bytes) {
   if (!has_regions_ || bytes == 0) return nullptr;
   const StepMemory* const memory = current_memory();
   if (memory == nullptr || c10::cuda::current_device() != device_) return nullptr;
+  if (has_pools_ && is_for_a_pool(c10::cuda::getCurrentCUDAStream(device_).stream()))
+    return nullptr;
   const auto size = static_cast<Bytes>(bytes);
   const std::int64_t stream = current_stream();
   std::byte* data = nullptr;
@@ -147,7 +163,7 @@ void CudaStepAllocator::recordStream(const c10::DataPtr& data, c10::cuda::CUDASt
   if (has_regions_ && data.get() != nullptr) {
     const std::lock_guard lock(mutex_);
     if (PlannedRegion* const region = regions_.at(data.get())) {
-      if (!region->is_on(stream.id())) region->used_elsewhere(data.get());
+      region->used_elsewhere(data.get(), stream.id());
       return;
     }
   }
@@ -217,9 +233,10 @@ Status CudaStepAllocator::make_room(Bytes bytes) {
   const Bytes reserved = native_.getDeviceStats(device_).reserved_bytes[kAll].current;
   const std::lock_guard lock(mutex_);
   const Bytes taken = reserved + regions_.bytes();  // of the region itself, what is not lent
-  if (limit_ == 0 || taken + bytes <= limit_) return Unit{};
+  const Bytes limit = limit_of_both();
+  if (limit == 0 || taken + bytes <= limit) return Unit{};
   return Error{ErrorCode::condition,
-               format_bytes(taken) + " are taken, and the limit is " + format_bytes(limit_), "", "",
+               format_bytes(taken) + " are taken, and the limit is " + format_bytes(limit), "", "",
                ""};
 }
 
@@ -255,7 +272,60 @@ void CudaStepAllocator::set_limit(Bytes limit) {
 
 Bytes CudaStepAllocator::limit() const {
   const std::lock_guard lock(mutex_);
-  return limit_;
+  return limit_of_both();
+}
+
+Bytes CudaStepAllocator::limit_of_both() const {
+  if (share_ >= 1.0) return limit_;
+  const auto of_share = static_cast<Bytes>(share_ * static_cast<double>(total_));
+  return limit_ == 0 ? of_share : std::min(limit_, of_share);
+}
+
+Bytes CudaStepAllocator::native_limit() const {
+  return static_cast<Bytes>(native_.getMemoryFraction(device_) * static_cast<double>(total_));
+}
+
+void CudaStepAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
+  native_.setMemoryFraction(fraction, device);  // refuses what is no share
+  if (device != device_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    share_ = fraction;
+  }
+  limit_native();
+}
+
+double CudaStepAllocator::getMemoryFraction(c10::DeviceIndex device) {
+  if (device != device_) return native_.getMemoryFraction(device);
+  const std::lock_guard lock(mutex_);
+  return share_;
+}
+
+void CudaStepAllocator::wait_for_device() {
+  check_cuda(cudaDeviceSynchronize(), "waiting for the GPU");
+}
+
+void CudaStepAllocator::beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool,
+                                            std::function<bool(cudaStream_t)> filter) {
+  native_.beginAllocateToPool(device, pool, filter);
+  if (device != device_) return;
+  const std::lock_guard lock(pools_mutex_);
+  pools_.push_back({pool, std::move(filter)});
+  has_pools_ = true;
+}
+
+void CudaStepAllocator::endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) {
+  native_.endAllocateToPool(device, pool);
+  if (device != device_) return;
+  const std::lock_guard lock(pools_mutex_);
+  std::erase_if(pools_, [&](const Pool& each) { return each.id == pool; });
+  has_pools_ = !pools_.empty();
+}
+
+bool CudaStepAllocator::is_for_a_pool(cudaStream_t stream) const {
+  const std::lock_guard lock(pools_mutex_);
+  return std::any_of(pools_.begin(), pools_.end(),
+                     [&](const Pool& each) { return each.takes(stream); });
 }
 
 // It takes the fraction of totalGlobalMem and rounds down; half a byte more keeps the limit whole.
@@ -264,13 +334,11 @@ void CudaStepAllocator::limit_native() const {
   Bytes left = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (limit_ > 0) left = std::max<Bytes>(1, limit_ - regions_.bytes());
+    const Bytes limit = limit_of_both();
+    if (limit > 0) left = std::max<Bytes>(1, limit - regions_.bytes());
   }
-  cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, int{device_}), "asking for the GPU's memory");
-  const double fraction = left == 0 ? 1.0
-                                    : (static_cast<double>(left) + 0.5) /
-                                          static_cast<double>(properties.totalGlobalMem);
+  const double fraction =
+      left == 0 ? 1.0 : (static_cast<double>(left) + 0.5) / static_cast<double>(total_);
   native_.setMemoryFraction(std::min(1.0, fraction), device_);
 }
 

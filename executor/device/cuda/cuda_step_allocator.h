@@ -1,7 +1,8 @@
 // CudaStepAllocator: PyTorch's CUDA allocator, with the memory of planned steps ahead of it. What
 // such a step allocates on its compute stream is handed out from its region; everything else is the
-// native allocator's, untouched. Installed ahead of the first CUDA tensor, once in a process, and
-// never destroyed.
+// native allocator's, untouched, what goes into a pool of the user's (a CUDA graph's, a MemPool)
+// among it. Installed once in a process, and never destroyed; tensors that were there before stay
+// the native allocator's.
 //
 // The native allocator's statistics, snapshot and tracker do not know regions; CudaAllocations
 // counts both. A tensor in a region cannot be shared with another process, and is no part of a CUDA
@@ -11,6 +12,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,12 +30,16 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   using CUDAAllocator::recordStream;
 
   // In the place of PyTorch's own, or returns what is there. `allocations`: of that device,
-  // attached to it. No CUDA tensor may exist yet.
+  // attached to it, whose native allocator is initialized.
   static CudaStepAllocator& install(CudaAllocations& allocations, c10::DeviceIndex device);
 
-  // Bytes that both may take from the driver together; 0 = no limit.
+  // Bytes that both may take from the driver together; 0 = no limit but the user's own, a share of
+  // the device (torch.cuda.set_per_process_memory_fraction), which holds beside it for both, too.
   void set_limit(Bytes limit);
+  // The smaller of the two; 0 = none.
   [[nodiscard]] Bytes limit() const;
+  // What the native allocator may take of it now.
+  [[nodiscard]] Bytes native_limit() const;
   // Of all regions that there are, and how often one was made.
   [[nodiscard]] Bytes region_bytes() const;
   // Given back between steps; their plans take them again.
@@ -48,6 +54,7 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   [[nodiscard]] bool lend() override;
   [[nodiscard]] Status make_room(Bytes bytes) override;
   void regions_changed() override { limit_native(); }
+  void wait_for_device() override;
   [[nodiscard]] std::mutex& region_lock() override { return mutex_; }
   [[nodiscard]] std::int64_t current_stream() const override;
 
@@ -116,8 +123,13 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   std::string name() override;
 
  private:
-  CudaStepAllocator(Native& native, CudaAllocations& allocations, c10::DeviceIndex device)
-      : native_(native), allocations_(allocations), device_(device) {}
+  // That allocations go to while its filter has their stream.
+  struct Pool {
+    c10::MempoolId_t id;
+    std::function<bool(cudaStream_t)> takes;
+  };
+
+  CudaStepAllocator(Native& native, CudaAllocations& allocations, c10::DeviceIndex device);
   // From the calling thread's region, or null.
   [[nodiscard]] std::byte* from_region(std::size_t bytes);
   // What the native allocator gives; where it has nothing left, once regions have lent their pages.
@@ -129,6 +141,10 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   bool free_in_region(void* data);
   [[nodiscard]] bool is_in_region(const void* data) const;
   void limit_native() const;
+  // Whether the calling thread allocates into a pool of the user's on this stream.
+  [[nodiscard]] bool is_for_a_pool(cudaStream_t stream) const;
+  // Under the lock.
+  [[nodiscard]] Bytes limit_of_both() const;
 
   Native& native_;
   CudaAllocations& allocations_;
@@ -136,9 +152,14 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   std::atomic<bool> has_regions_{false};
   std::atomic<std::int64_t> regions_made_{0};
   mutable std::mutex limit_mutex_;  // held while the native allocator's limit is read and set
-  mutable std::mutex mutex_;        // guards the two below
+  mutable std::mutex mutex_;        // guards what follows
   PlannedRegions regions_;
   Bytes limit_ = 0;
+  double share_ = 1.0;  // the user's limit, of
+  const Bytes total_;   // the device
+  mutable std::mutex pools_mutex_;
+  std::vector<Pool> pools_;  // guarded by it
+  std::atomic<bool> has_pools_{false};
 };
 
 }  // namespace stowage::executor

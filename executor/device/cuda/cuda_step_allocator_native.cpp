@@ -35,12 +35,6 @@ std::pair<std::size_t, std::size_t> CudaStepAllocator::getMemoryInfo(c10::Device
 void CudaStepAllocator::init(int device_count) {
   native_.init(device_count);
 }
-double CudaStepAllocator::getMemoryFraction(c10::DeviceIndex device) {
-  return native_.getMemoryFraction(device);
-}
-void CudaStepAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
-  native_.setMemoryFraction(fraction, device);
-}
 std::vector<native::StreamSegmentSize> CudaStepAllocator::getExpandableSegmentSizes(
     c10::DeviceIndex device) {
   return native_.getExpandableSegmentSizes(device);
@@ -56,13 +50,6 @@ void CudaStepAllocator::cacheInfo(c10::DeviceIndex device, std::size_t* largest)
 }
 native::SnapshotInfo CudaStepAllocator::snapshot(c10::MempoolId_t pool, bool include_traces) {
   return native_.snapshot(pool, include_traces);
-}
-void CudaStepAllocator::beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool,
-                                            std::function<bool(cudaStream_t)> filter) {
-  native_.beginAllocateToPool(device, pool, std::move(filter));
-}
-void CudaStepAllocator::endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) {
-  native_.endAllocateToPool(device, pool);
 }
 void CudaStepAllocator::releasePool(c10::DeviceIndex device, c10::MempoolId_t pool) {
   native_.releasePool(device, pool);

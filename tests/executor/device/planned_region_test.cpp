@@ -73,13 +73,59 @@ TEST(PlannedRegion, WhatAnotherStreamUsesIsHandedOutInTheNextPeriod) {
   region.begin_period(0);
   std::byte* const first = pages.allocate();
   ASSERT_NE(first, nullptr);
-  region.used_elsewhere(first);
+  region.used_elsewhere(first, 1);
   region.free(first);
   EXPECT_TRUE(region.server().is_live(0)) << "the other stream may be at work there";
   region.server().end_period();
   region.begin_period(0);
+  EXPECT_TRUE(region.server().is_live(0)) << "nobody has waited for the device";
+  region.server().end_period();
+  EXPECT_TRUE(region.is_delaying());  // and the device is waited for
+  region.begin_period(0);
   EXPECT_FALSE(region.server().is_live(0));
   EXPECT_EQ(pages.allocate(), first);
+  EXPECT_FALSE(region.is_delaying());
+}
+
+TEST(PlannedRegion, WhatIsFreedBehindTheWaitIsHandedOutAPeriodLater) {
+  const TwoPages pages;
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  std::byte* const first = pages.allocate();
+  std::byte* const second = pages.allocate();
+  region.used_elsewhere(first, 1);
+  region.used_elsewhere(second, 1);
+  region.free(first);
+  region.server().end_period();
+  ASSERT_TRUE(region.is_delaying());
+  region.free(second);
+  region.begin_period(0);
+  EXPECT_EQ(pages.allocate(), first);
+  EXPECT_EQ(pages.allocate(), nullptr);
+}
+
+// As PyTorch has it, a tensor may be used on the stream that it was made on without a word.
+TEST(PlannedRegion, WhatAPeriodOnAnotherStreamWasGivenIsHandedOutBehindAWait) {
+  const TwoPages pages;
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  std::byte* const kept = pages.allocate();
+  region.used_elsewhere(kept, 0);
+  region.server().end_period();
+  EXPECT_FALSE(region.is_delaying());
+  region.begin_period(1);
+  region.used_elsewhere(kept, 0);
+  region.free(kept);
+  EXPECT_TRUE(region.server().is_live(0)) << "stream 0 may be at work there";
+  EXPECT_EQ(region.allocate(kPage, {kStepAllocation, 0}), nullptr) << "not the period's stream";
+  EXPECT_EQ(region.allocate(kPage, {kStepAllocation, 1}), nullptr);
+  region.server().end_period();
+  ASSERT_TRUE(region.is_delaying());
+  region.begin_period(1);
+  std::byte* const again = region.allocate(kPage, {kStepAllocation, 1});
+  EXPECT_EQ(again, kept);
+  region.free(again);
+  EXPECT_FALSE(region.server().is_live(0)) << "it is this stream's now";
 }
 
 TEST(PlannedRegion, LendsWhatNothingLiesInBetweenPeriods) {
@@ -185,7 +231,7 @@ TEST(PlannedRegion, DoesNotLendWhatAnotherStreamUses) {
   std::byte* const elsewhere = pages.allocate();
   ASSERT_NE(elsewhere, nullptr);
   *elsewhere = std::byte{9};
-  region.used_elsewhere(elsewhere);
+  region.used_elsewhere(elsewhere, 1);
   region.free(elsewhere);
   region.server().end_period();
   ASSERT_TRUE(region.lend());
@@ -220,13 +266,13 @@ TEST(PlannedRegion, IsOverOnceWhatWasKeptIsGone) {
     region.begin_period(0);
     std::byte* const kept = pages.allocate();
     ASSERT_NE(kept, nullptr);
-    if (elsewhere) region.used_elsewhere(kept);
+    if (elsewhere) region.used_elsewhere(kept, 1);
     region.server().end_period();
     region.close();
     region.give_back_rest();
     EXPECT_EQ(region.bytes(), kPage);
     EXPECT_FALSE(region.is_over());
-    if (elsewhere) region.used_elsewhere(kept);
+    if (elsewhere) region.used_elsewhere(kept, 1);
     region.free(kept);
     EXPECT_TRUE(region.is_over());
   }
