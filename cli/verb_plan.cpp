@@ -46,14 +46,16 @@ struct PlanOptions {
 void declare(CommandLine& line, PlanOptions& options) {
   line.positional_input("T", options.trace, "the trace (.json or .json.gz), - for stdin");
   line.option("--budget", "B", options.budget,
-              "device memory: 24GiB, 24GB, bytes, or 60% of the resident peak");
+              "device memory: 24GiB, 24GB, bytes, or 60% of the resident peak of the same counter");
   line.option("--budget-on", "COUNTER", options.budget_on,
-              "what the budget bounds: requested, active (default) or reserved (default where "
-              "memory is planned)");
+              "what the budget bounds: requested, active, or a GPU's reserved (default there in "
+              "planned memory, else active)");
   line.option("--placement", "MODE", options.placement,
-              "where the plan runs: planned memory (default of a GPU's trace) or caching");
+              "where the plan runs: planned (memory of its own; default of a GPU's trace) or "
+              "caching (PyTorch's allocator)");
   line.option("--fit", "B", options.fit,
-              "the size of a device, such as 24GiB: bounds reserved bytes and the CUDA context");
+              "instead of --budget: the size of a GPU, such as 24GiB, for reserved bytes and the "
+              "CUDA context");
   line.option("--host-budget", "B", options.host_budget, "host memory that the plan may use");
   line.option("--policy", "NAME[:k=v,..]", options.policy,
               "auto (default), or a policy (see stowage policies); then --budget is optional");

@@ -47,8 +47,9 @@ std::string difference(const simulator::Predicted& then, const simulator::Replay
   return {};
 }
 
+// `placement`: the memory that was asked for; empty: the plan's own.
 Error over_budget(const report::Simulation& simulation, const simulator::Plan& plan,
-                  const std::string& plan_file) {
+                  const std::string& plan_file, const std::string& placement) {
   Error error{ErrorCode::condition, "", plan_file, "", ""};
   if (!simulation.device_kept) {
     error.message = std::string("the plan does not keep its budget: the peak ") +
@@ -56,7 +57,12 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
                     report::exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
                     ", the budget " + report::exact_bytes(*plan.budget.device);
     error.pointer = "/budget/device";
-    error.hint = "make the plan again with stowage plan, or give it a larger budget";
+    error.hint = placement.empty()
+                     ? "make the plan again with stowage plan, or give it a larger budget"
+                     : "a plan keeps its budget in the memory that it was made for: leave out "
+                       "--placement, or "
+                       "make one with stowage plan --placement " +
+                           placement;
   } else {
     error.message = "the plan does not keep its host budget: it puts " +
                     report::exact_bytes(simulation.result.host_bytes) +
@@ -186,7 +192,8 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
     if (simulation->feasible) return 0;
     Console error_only = console;
     error_only.json = false;  // the object above says it
-    return report_error(error_only, over_budget(*simulation, *plan, plan_file.value_or("")));
+    return report_error(error_only, over_budget(*simulation, *plan, plan_file.value_or(""),
+                                                choice.placement.value_or("")));
   });
 }
 

@@ -111,6 +111,19 @@ TEST_F(PlanBudget, ABudgetThatIsNotKeptSaysWhatToDo) {
                         "larger host budget)"));
 }
 
+TEST_F(PlanBudget, OneThatTheOtherMemoryDoesNotKeepIsThatMemorysFault) {
+  const std::string file = folder_.file("p.json");
+  std::ostringstream out;
+  std::ostringstream err;
+  ASSERT_EQ(cli::verb_plan({gpu_trace_, "--budget", "75%", "-o", file}, out, err), 0) << err.str();
+  EXPECT_EQ(simulate({gpu_trace_, "--plan", file}).code, 0);
+  const Outcome caching = simulate({gpu_trace_, "--plan", file, "--placement", "caching"});
+  EXPECT_EQ(caching.code, 1);
+  EXPECT_THAT(caching.err, HasSubstr("the plan does not keep its budget: the peak reserved is "));
+  EXPECT_THAT(caching.err, HasSubstr("leave out --placement, or make one with stowage plan "
+                                     "--placement caching"));
+}
+
 // "automatic_bytes": 0 is written for what leaves at once and comes on demand, and only then.
 TEST_F(PlanBudget, IsNotWrittenWhereItDecidesNothing) {
   const auto budget_of = [&](const std::string& trace, const std::string& policy) {
