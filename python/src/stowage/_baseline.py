@@ -20,15 +20,16 @@ _CLASSES = ("parameter", "gradient", "optimizer_state", "buffer", "activation", 
             "workspace", "other")
 _KEY = ("holding", "class", "layer", "op")
 _SHOWN = 3  # rows that grew
+_BLOCK = 512  # bytes, as PyTorch's allocator rounds on a GPU
 
 
 def _is_foreign(storage: dict[str, Any]) -> bool:
     return storage["class"] == "other" and storage["made_by"] is None
 
 
-def foreign_bytes(trace: Trace) -> int:
-    """Of tensors that are alive all step long and have nothing to do with it."""
-    return sum(storage["bytes"] for storage in inspect(trace).storages if _is_foreign(storage))
+def foreign_bytes(trace: Trace, unit: int = 1) -> int:
+    """Of tensors that are alive all step long and have nothing to do with it, each in whole units."""
+    return sum(-(-storage["bytes"] // unit) * unit for storage in inspect(trace).storages if _is_foreign(storage))
 
 
 def _rows(trace: Trace, peak: Inspection) -> list[dict[str, Any]]:
@@ -74,12 +75,13 @@ class Baseline:
         rows = _rows(trace, peak)
         needed = sum(row["bytes"] for row in rows)
         on_cpu = env["device"] == "cpu"
+        active = needed if on_cpu else trace.peaks["active_bytes"] - foreign_bytes(trace, _BLOCK)
         made_with = {
             "stowage": _core.version, "libtorch": env["torch"], "device": env["device"],
             "device_name": "" if on_cpu else env["device_name"], "allocator": env["allocator"],
             "threads": run["threads"] if on_cpu else 0, "deterministic": bool(run["deterministic"]), "plan": None,
             "placement": None}
-        measured = {"peak_requested_bytes": needed, "peak_active_bytes": needed, "peak_reserved_bytes": None,
+        measured = {"peak_requested_bytes": needed, "peak_active_bytes": active, "peak_reserved_bytes": None,
                     "host_bytes": 0, "stall_ns": None, "step_ns": None}
         moment = peak.moment
         at_peak = {"requested_bytes": needed, "op": moment["op_name"] or "", "layer": moment["layer"] or "",

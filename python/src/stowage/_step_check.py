@@ -1,7 +1,7 @@
-"""A training step that is run plainly, then recorded and run under a plan from where it began, and compared.
+"""A training step that is recorded and run under a plan, then plainly from where it began, and compared.
 
 The step is a function of its number alone, and of the model, the optimizer and torch's generators, which begin both
-times alike. What is kept of the plain steps lies outside of memory that is counted.
+times alike. What is kept of its results lies outside of memory that is counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from ._training import Recording, Run, StepReport
 Step = Callable[[int], Any]
 
 _RECORDING = Recording(warmup=2, steps=4, observed=2)
-_RECORDED = 12  # steps that this takes, the one ahead of it too
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class CheckedStep:
     Attributes:
         trace: The recording.
         outcome: What planning said; None without a budget.
-        budget_bytes: The budget on the requested bytes of the process; None without one.
+        budget_bytes: The budget on the process's bytes of the counter that `outcome.budget_on` names; None without one.
         reports: Of the planned steps.
         difference: Where the steps were not those of the plain loop; None: the same bit by bit.
     """
@@ -57,7 +56,7 @@ class CheckedStep:
             return f"no plan keeps the budget of {self.budget_bytes:,} bytes: {self.outcome.error.message}"
         if self.outcome.error is not None:
             return str(self.outcome.error)
-        peak = max((report.peak_requested_bytes for report in self.reports), default=0)
+        peak = max((getattr(report, f"peak_{self.outcome.budget_on}_bytes") for report in self.reports), default=0)
         if peak > self.budget_bytes:
             return f"the planned steps peak at {peak:,} bytes, {peak - self.budget_bytes:,} above the budget"
         return None
@@ -65,11 +64,12 @@ class CheckedStep:
 
 def check_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, step: Step,
                budget: str | int | None, planned_steps: int, seed: int, planning: dict[str, Any]) -> CheckedStep:
-    """Runs it 12 + planned_steps times plainly, then as often recorded and planned.
+    """Runs it recorded and planned, then as often plainly.
 
     Args:
         step: Takes its number, from 0 on; what it returns is compared.
         budget: As attach() takes it, but of what the step itself takes; None: it is recorded alone.
+        planned_steps: Behind those that are recorded: 12, on a GPU as many as their times call for.
         planning: What plan() takes besides.
 
     Raises:
@@ -77,80 +77,101 @@ def check_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, 
         BadInput: Two steps are not alike.
         Exception: What the step raises.
     """
-    if any(parameter.is_cuda for parameter in model.parameters()):
-        raise UsageError("a step on a GPU cannot be checked so: how many steps its recording takes hangs on their time",
-                         hint="check it on the CPU, or with `stowage check`")
     if budget is not None:
         check_request(budget, **planning)
+    on_gpu = any(parameter.is_cuda for parameter in model.parameters())
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    generators = torch.get_rng_state(), random.getstate()
+    if not on_gpu:
+        torch.set_num_threads(1)
+    generators = torch.get_rng_state(), torch.cuda.get_rng_state_all() if on_gpu else [], random.getstate()
     try:
         begin = _saved(model, optimizer)
-        steps = _RECORDED + (planned_steps if budget is not None else 0)
         _seed(seed)
-        plain = [_value(step(k)) for k in range(steps)]
-        plain_parameters = _parameters(model)
+        planned = _planned(model, optimizer, step, budget, planned_steps, planning)
         _restore(begin, model, optimizer)
         del begin
         gc.collect()
         _seed(seed)
-        return _planned(model, optimizer, step, budget, planning, plain, plain_parameters)
+        difference = _difference(planned, [_value(step(k)) for k in range(len(planned.values))], model)
+        if difference is not None and on_gpu and not torch.are_deterministic_algorithms_enabled():
+            difference += " (kernels may differ by themselves: torch.use_deterministic_algorithms(True))"
+        outcome = planned.outcome if budget is not None else None
+        return CheckedStep(planned.trace, outcome, outcome.budget_bytes if outcome is not None else None,
+                           planned.reports, difference)
     finally:
         torch.set_num_threads(threads)
         torch.set_rng_state(generators[0])
-        random.setstate(generators[1])
+        if on_gpu:
+            torch.cuda.set_rng_state_all(generators[1])
+        random.setstate(generators[2])
+
+
+@dataclass(frozen=True)
+class _Planned:
+    values: list[Any]  # of each step
+    parameters: dict[str, Any] | None  # behind the last one; None: no plan keeps the budget
+    trace: Trace
+    outcome: PlanOutcome
+    reports: tuple[StepReport, ...]
 
 
 def _planned(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, step: Step, budget: str | int | None,
-             planning: dict[str, Any], plain: list[Any], plain_parameters: dict[str, Any]) -> CheckedStep:
-    found: list[PlanOutcome] = []
+             planned_steps: int, planning: dict[str, Any]) -> _Planned:
+    found: list[PlanOutcome] = []  # twice where the step is recorded again, with the updates apart
 
     def make(trace: Trace) -> PlanOutcome:
-        found.append(make_plan(trace, _budget_of_the_process(trace, budget), **({} if budget is None else planning)))
-        return found[0]
+        asked = {} if budget is None else planning
+        found.append(make_plan(trace, _budget_of_the_process(trace, budget, planning), **asked))
+        return found[-1]
 
+    values: list[Any] = []
     reports = []
-    difference = None
+    parameters = None
     run = Run(model, optimizer, make, (None, None), None, _RECORDING, records_all=True)
     with run:
-        for k, expected in enumerate(plain):
-            try:
+        try:
+            while not found or len(reports) < (planned_steps if budget is not None else 0):
                 with run.step():
-                    value = _value(step(k))
-            except Error:
-                if not found or found[0].feasible:
-                    raise
-                break
-            report = run.last_report()
-            if report is not None:
-                reports.append(report)
-            if difference is None and value != expected:
-                difference = f"step {k} gives {_text(value)}, the plain one {_text(expected)}"
-        else:
+                    values.append(_value(step(len(values))))
+                report = run.last_report()
+                if report is not None:
+                    reports.append(report)
             run.materialise()
             parameters = _parameters(model)
-            for name in parameters:
-                if difference is None and parameters[name] != plain_parameters[name]:
-                    difference = f"{name} is another one behind {len(plain)} steps"
+        except Error:
+            if not found or found[-1].feasible:
+                raise
     trace = run.trace()
-    assert trace is not None and found
-    outcome = found[0] if budget is not None else None
-    return CheckedStep(trace, outcome, outcome.budget_bytes if outcome is not None else None, tuple(reports),
-                       difference)
+    assert trace is not None
+    return _Planned(values, parameters, trace, found[-1], tuple(reports))
 
 
-def _budget_of_the_process(trace: Trace, budget: str | int | None) -> str | int:
+# Where the plain steps, which ended just now, were others; None: nowhere, bit by bit.
+def _difference(planned: _Planned, plain: list[Any], model: torch.nn.Module) -> str | None:
+    for k, (value, expected) in enumerate(zip(planned.values, plain)):
+        if value != expected:
+            return f"step {k} gives {_text(value)}, the plain one {_text(expected)}"
+    expected_parameters = _parameters(model)
+    for name, bits in (planned.parameters or {}).items():
+        if bits != expected_parameters[name]:
+            return f"{name} is another one behind {len(plain)} steps"
+    return None
+
+
+# Of which tensors that have nothing to do with the step are a part.
+def _budget_of_the_process(trace: Trace, budget: str | int | None, planning: dict[str, Any]) -> str | int:
     if budget is None:
         return "100%"
     foreign = foreign_bytes(trace)
     if foreign == 0:
         return budget
+    memory = {key: planning[key] for key in ("budget_on", "placement") if key in planning}
+    asked = make_plan(trace, budget, policy=lambda saved: "keep", **memory)
     if isinstance(budget, str) and budget.endswith("%"):
-        own = trace.peaks["requested_bytes"] - foreign
+        own = int(asked.resident[f"peak_{asked.budget_on}_bytes"]) - foreign
         return foreign + int(own * float(budget[:-1]) / 100)
-    asked = make_plan(trace, budget, policy=lambda saved: "keep").budget_bytes
-    return foreign + asked
+    assert asked.budget_bytes is not None
+    return foreign + asked.budget_bytes
 
 
 def _seed(seed: int) -> None:
@@ -167,7 +188,7 @@ def _saved(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> b
 
 
 def _restore(begin: bytes, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
-    tensors, state = torch.load(io.BytesIO(begin), weights_only=False)
+    tensors, state = torch.load(io.BytesIO(begin), map_location="cpu", weights_only=False)
     with torch.no_grad():
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
             tensor.copy_(tensors[name])

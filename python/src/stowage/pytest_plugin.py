@@ -53,7 +53,7 @@ class StowageStep:
         """Records, plans and runs the step, and fails the test where it is not as its marker says.
 
         Args:
-            model: On the CPU. It is trained twice from where it is; the second time's parameters stay.
+            model: It is trained twice from where it is; the second time's parameters stay.
             optimizer: Its own.
             step: One whole step, of its number alone, from 0 on; what it returns (the loss) is compared.
         """
