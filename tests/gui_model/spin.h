@@ -5,7 +5,7 @@
 #include <QDeadlineTimer>
 #include <QEventLoop>
 
-#include "tests/gui_model/slowdown.h"
+#include "tests/support/slowdown.h"
 
 namespace stowage::testing {
 
