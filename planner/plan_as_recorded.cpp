@@ -441,7 +441,7 @@ class Planner {
     solve({budget}, bound);
     if (!best_.reached(out_.lower_bound_step)) offer_rivals();
     search_below({budget}, resident, /*since=*/0);
-    // Nor is a plan slower than on what is alive in as much memory as its pages may take beside it.
+    // Plans by what is alive count, in as much memory as leaves their pages room.
     if (request_.placement == simulator::PlacementMode::planned &&
         request_.budget_on == PeakKind::reserved) {
       const SearchPoint alive{budget / kRestsOfPages * (kRestsOfPages - 1), true};

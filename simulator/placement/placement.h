@@ -1,11 +1,11 @@
 // DevicePlacement: where every device allocation of a planned step lies, all known ahead and the
-// same in every period. Memory is physical pages. An allocation has an address range of its own
-// (one that is not there at the same time may have the same), whose pages are mapped once, ahead of
-// the first period; pages are shared over time by ranges that are never there at the same time, in
-// any order and without being contiguous, so that full pages are placed without a loss: intervals
-// are coloured. What does not fill a page shares one with others by offset (page_bins.h): a range
-// begins at a page's begin, or ends at a page's end. Pages are numbered so that those which go the
-// same ways follow each other: a chunk of them is made and mapped at once.
+// same in every period. Memory is physical pages. An allocation has an address range of its own,
+// which no other one has, whose pages are mapped once, ahead of the first period; pages are shared
+// over time by ranges that are never there at the same time, in any order and without being
+// contiguous, so that full pages are placed without a loss: intervals are coloured. What does not
+// fill a page shares one with others by offset (page_bins.h): a range begins at a page's begin, or
+// ends at a page's end. Pages are numbered so that those which go the same ways follow each other:
+// a chunk of them is made and mapped at once.
 #pragma once
 
 #include <cstdint>
