@@ -190,14 +190,16 @@ enum class Shards : bool { none, random };
 class RandomPlans {
  public:
   RandomPlans(const std::string& spec, std::int64_t batch, const std::string& optimizer)
-      : twin_(testing::make_session(spec, batch, optimizer)),
+      : device_(testing::make_delayed_device([this](std::uint64_t number) {
+          // A busy delay of up to ~60 us, another one for each copy.
+          const std::uint64_t spins = (number * 2654435761U + delay_seed_.load()) % 20000;
+          for (std::uint64_t i = 0; i < spins; ++i) {
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+          }
+        })),
+        twin_(testing::make_session(spec, batch, optimizer)),
         recorded_(testing::record_model(spec, batch, optimizer)),
         index_(*recorded_.trace) {
-    device_ = testing::make_delayed_device([this](std::uint64_t number) {
-      // A busy delay of up to ~60 us, another one for each copy.
-      const std::uint64_t spins = (number * 2654435761U + delay_seed_.load()) % 20000;
-      for (std::uint64_t i = 0; i < spins; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
-    });
     executor::TrainingStep& from = recorded_.session->step();
     copy_into(*device_, twin_->step().parameters(), bits_of(*device_, from.parameters()));
     copy_into(*device_, twin_->step().optimizer_state(), bits_of(*device_, from.optimizer_state()));
@@ -376,10 +378,11 @@ class RandomPlans {
 
   int ran_ = 0;
   std::atomic<std::uint64_t> delay_seed_{0};
+  // Made ahead of the recording: libraries' workspaces of tests before go then, and not behind it.
+  std::unique_ptr<executor::Device> device_;
   std::unique_ptr<cli::Session> twin_;
   testing::RecordedModel recorded_;
   simulator::StepIndex index_;
-  std::unique_ptr<executor::Device> device_;
   std::int64_t next_step_ = 0;
   bool as_lowered_ = true;
 };
