@@ -158,6 +158,14 @@ def test_a_recordings_baseline_is_what_the_step_takes(sample):
     assert baseline.more_in(baseline) is None and baseline.incomparable(baseline) is None
 
 
+def test_of_a_gpu_it_is_what_the_allocator_rounds(on_gpu):
+    measured = Baseline.of(on_gpu, 1).content["measured"]
+    assert measured["peak_requested_bytes"] == on_gpu.peaks["requested_bytes"]
+    assert measured["peak_requested_bytes"] < measured["peak_active_bytes"] <= on_gpu.peaks["active_bytes"]
+    assert measured["peak_active_bytes"] % 512 == 0
+    assert Baseline.of(on_gpu, 1).content["made_with"]["device"] == "cuda"
+
+
 @pytest.mark.parametrize("text, said", [("{", "no JSON"), ('{"schema": "stowage-plan/1"}', "no baseline"),
                                         ('{"schema": "stowage-baseline/1", "step": {}}', "missing")])
 def test_what_is_no_baseline_is_said(tmp_path, text, said):

@@ -14,7 +14,7 @@ torch.use_deterministic_algorithms(True)
 
 def step_on_gpu(model, optimizer, size=2048):
     def step(k):
-        x, y = batch(k, size)
+        x, y = batch(k, size, 256)
         loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
         loss.backward()
         optimizer.step()

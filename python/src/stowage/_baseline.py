@@ -27,9 +27,14 @@ def _is_foreign(storage: dict[str, Any]) -> bool:
     return storage["class"] == "other" and storage["made_by"] is None
 
 
-def foreign_bytes(trace: Trace, unit: int = 1) -> int:
-    """Of tensors that are alive all step long and have nothing to do with it, each in whole units."""
-    return sum(-(-storage["bytes"] // unit) * unit for storage in inspect(trace).storages if _is_foreign(storage))
+def foreign_bytes(trace: Trace) -> int:
+    """Of tensors that are alive all step long and have nothing to do with it."""
+    return sum(storage["bytes"] for storage in inspect(trace).storages if _is_foreign(storage))
+
+
+# What else the allocator counts as active (rests of segments that it does not cut) hangs on what the process did before.
+def _active_bytes(peak: Inspection) -> int:
+    return sum(-(-storage["bytes"] // _BLOCK) * _BLOCK for storage in peak.storages if not _is_foreign(storage))
 
 
 def _rows(trace: Trace, peak: Inspection) -> list[dict[str, Any]]:
@@ -75,7 +80,7 @@ class Baseline:
         rows = _rows(trace, peak)
         needed = sum(row["bytes"] for row in rows)
         on_cpu = env["device"] == "cpu"
-        active = needed if on_cpu else trace.peaks["active_bytes"] - foreign_bytes(trace, _BLOCK)
+        active = needed if on_cpu else _active_bytes(peak)
         made_with = {
             "stowage": _core.version, "libtorch": env["torch"], "device": env["device"],
             "device_name": "" if on_cpu else env["device_name"], "allocator": env["allocator"],
