@@ -9,7 +9,6 @@ import threading
 
 import pytest
 import stowage
-from stowage._filtered import _fewest
 from stowage._training import _told
 
 
@@ -362,9 +361,23 @@ def test_a_filter_says_which_saved_tensors_a_plan_may_decide_about(gpt2, of, bud
     moved = [rows[site] for site, does in moves(gpt2, outcome.plan).items() if does != "keep" and rows[site].made_in_step]
     assert moved and all(map(of, moved))
     assert not {"parameters", "optimizer", "gradients"} & outcome.plan.to_dict().keys()
+    for row in outcome.plan.to_dict().get("recompute", []):
+        of_segment = re.compile(pattern(row["segment"]) + r"[.#].*")
+        assert all(of(saved) for site, saved in rows.items() if of_segment.fullmatch(site) and saved.made_in_step)
+    assert outcome.pinned > 0 and outcome.bound_ns <= outcome.step_ns
     opposite = stowage.plan(gpt2, budget, deny=lambda saved: not of(saved))
     assert opposite.plan.to_dict()["saved"] == outcome.plan.to_dict()["saved"]
-    assert outcome.to_dict()["plan"]["made_by"]["policy"] == f"python:{of.__name__}"
+
+
+def test_a_filtered_plan_is_searched_for(sample):
+    """On a GPU with a slow link: what is made again, and which of the large ones leave, is worth a search."""
+    trace = sample("gpt2-fp32-h200")
+    filtered = stowage.plan(trace, "70%", allow=lambda saved: saved.made_by != "aten::gelu")
+    every = stowage.plan(trace, "70%", policy=lambda saved: "keep" if saved.made_by == "aten::gelu" else "offload")
+    assert filtered.feasible and every.feasible
+    assert filtered.step_ns < every.step_ns
+    assert filtered.gap < 0.05
+    assert stowage.plan(trace, "70%", allow=["offload", "recompute"]).step_ns <= filtered.step_ns
 
 
 def test_a_filter_takes_no_more_than_the_budget_needs(gpt2):
@@ -381,7 +394,7 @@ def test_a_filter_that_cannot_help_is_an_outcome(gpt2):
     nothing = stowage.plan(gpt2, "60%", allow=lambda saved: False)
     assert not nothing.feasible and nothing.peak_bytes == nothing.resident["peak_active_bytes"]
     little = stowage.plan(gpt2, "60%", allow=lambda saved: saved.layer == "layers.0.mlp")
-    assert little.status == "policy_over_budget" and little.peak_bytes < little.resident["peak_active_bytes"]
+    assert little.status == "not_found" and little.peak_bytes < little.resident["peak_active_bytes"]
     with pytest.raises(stowage.Infeasible):
         little.plan_or_raise()
     with pytest.raises(stowage.UsageError, match="needs a budget"):
@@ -390,22 +403,6 @@ def test_a_filter_that_cannot_help_is_an_outcome(gpt2):
         stowage.plan(gpt2, "60%", policy="thunder", deny=large)
     with pytest.raises(ZeroDivisionError):
         stowage.plan(gpt2, "60%", allow=lambda saved: 1 // 0)
-
-
-def test_what_cannot_be_made_on_the_way_does_not_lose_what_can():
-    """Of four tensors the first three are enough; the plan of two cannot be made."""
-    class Found:
-        def __init__(self, moved):
-            self.moved, self.feasible, self.step_ns, self.peak_bytes = moved, moved >= 3, moved, 4 - moved
-
-    def make(decided):
-        moved = sum(each != "keep" for each in decided)
-        if moved == 2:
-            raise stowage.BadInput("two of them")
-        return Found(moved)
-
-    found = list(_fewest(["a", "b", "c", "d"], [[0], [1], [2], [3]], False, make))
-    assert [each.moved for each in found] == [3]
 
 
 def test_ranks_ask_alike():

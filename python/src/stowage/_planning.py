@@ -10,7 +10,6 @@ from typing import Any, Callable, Iterable, Iterator, Literal, Union
 from . import _core
 from ._errors import Error, UsageError
 from ._exports import svg_for_html, text_style
-from ._filtered import filtered_plan
 from ._plan import Plan
 from ._simulation import Simulation
 from ._sizes import bytes_of
@@ -268,6 +267,13 @@ def _filter(allow: str | Iterable[str] | Filter | None, deny: str | Iterable[str
     return None
 
 
+# A plan that keeps what a filter does not leave to decide: pins.
+def _kept(trace: Trace, may_decide: Filter) -> Plan:
+    saved = [SavedTensor(**row) for row in trace.saved_tensors()]
+    kept = [each.site for each in saved if each.made_in_step and each.bytes > 0 and not may_decide(each)]
+    return Plan.from_dict({"schema": "stowage-plan/1", "saved": [{"site": site, "do": "keep"} for site in kept]})
+
+
 def _nearest(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, known, 1)
     return f"did you mean {near[0]}?" if near else "one of " + ", ".join(known)
@@ -307,9 +313,8 @@ def plan(
             or a function that decides about each saved tensor made in the step: SavedTensor -> "keep", "offload" or
             "recompute".
         allow: What "auto" may decide, of offload, recompute, params, optimizer, gradients, micro-batch; None: all. Or a
-            function of a SavedTensor: whether the plan may decide about it, and then about nothing else. There is no
-            search for such a plan: storages leave in the order of saving, or the largest first, until the budget is
-            kept, or are made again where ops can, whichever makes the shorter step.
+            function of a SavedTensor: whether the plan may decide about it, and then about nothing but such tensors.
+            Floor and bound are of that.
         deny: What it leaves as it is; or a function that says of saved tensors that they stay, likewise.
         pins: Decisions that "auto" leaves as they are while it searches for the rest: the rules of a plan, or words such
             as "layers.0.mlp#1=keep", "layer:layers.3=recompute", "params:layers.*=stream".
@@ -335,20 +340,14 @@ def plan(
     may_decide = _filter(allow, deny)
     if may_decide is None:
         asked.allow, asked.deny = names_of(allow), names_of(deny)
+        asked.pinned = pins._value if isinstance(pins, Plan) else None
+    else:
+        asked.allow = ["offload", "recompute"]
+        asked.pinned = _kept(trace, may_decide)._value
     asked.pins = words
-    asked.pinned = pins._value if isinstance(pins, Plan) else None
     asked.seed = seed
     asked.max_evaluations = max_evaluations or 0
     rules = None
-    if may_decide is not None:
-        asked.policy = "python:" + getattr(allow if allow is not None else deny, "__name__", "filter")
-        saved = [SavedTensor(**row) for row in trace.saved_tensors()]
-
-        def make(decided: list[str]) -> PlanOutcome:
-            decisions = _core.rules_of(trace._recording, decided)
-            return PlanOutcome(_core.make_plan(trace._recording, asked, decisions, None, 0.0), trace)
-
-        return filtered_plan(saved, may_decide, make)
     if callable(policy):
         rules = _rules(trace, policy)
         asked.policy = "python:" + getattr(policy, "__name__", type(policy).__name__)
