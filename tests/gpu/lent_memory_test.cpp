@@ -159,6 +159,9 @@ TEST_F(LentMemory, AUsersShareOfTheDeviceHoldsForBoth) {
   EXPECT_EQ(native::getMemoryFraction(index), 0.25);
   EXPECT_THROW(static_cast<void>(make(total / 4)), c10::OutOfMemoryError);
   EXPECT_EQ(make(total / 8).numel(), total / 8);
+  device().release_cache();
+  native::setMemoryFraction(0.0, index);
+  EXPECT_THROW(static_cast<void>(make(total / 64)), c10::OutOfMemoryError) << "a share of nothing";
   native::setMemoryFraction(1.0, index);
   EXPECT_EQ(native::getMemoryFraction(index), 1.0);
   EXPECT_EQ(make(total / 4).numel(), total / 4);

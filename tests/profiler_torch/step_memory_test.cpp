@@ -378,7 +378,7 @@ TEST_F(StepMemoryTest, LendsBetweenStepsWhatNothingLiesIn) {
     static_cast<void>(twins.expect_same_step(*plan, k));
     EXPECT_EQ(memory.lent(), k);
     EXPECT_EQ(memory.bytes(), whole);
-    const executor::NamedTensor& state = twins.planned().optimizer_state()[0];
+    const executor::NamedTensor state = twins.planned().optimizer_state()[0];
     ASSERT_TRUE(memory.has(state.tensor.const_data_ptr()));
     ask_for_memory(whole / 2);
     EXPECT_EQ(memory.lent(), k + 1);

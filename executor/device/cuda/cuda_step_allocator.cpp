@@ -19,7 +19,7 @@ namespace {
 
 namespace native = c10::cuda::CUDACachingAllocator;
 
-CudaStepAllocator* g_allocator = nullptr;  // set once
+CudaStepAllocator* g_allocator = nullptr;  // set once, with the first device
 
 void release(void* data) {
   g_allocator->raw_delete(data);
@@ -38,8 +38,8 @@ CudaStepAllocator::CudaStepAllocator(Native& native, CudaAllocations& allocation
     : native_(native),
       allocations_(allocations),
       device_(device),
-      share_(native.getMemoryFraction(device)),
-      total_(total_of(device)) {}
+      total_(total_of(device)),
+      share_(native.getMemoryFraction(device)) {}
 
 CudaStepAllocator& CudaStepAllocator::install(CudaAllocations& allocations,
                                               c10::DeviceIndex device) {
@@ -277,7 +277,9 @@ Bytes CudaStepAllocator::limit() const {
 
 Bytes CudaStepAllocator::limit_of_both() const {
   if (share_ >= 1.0) return limit_;
-  const auto of_share = static_cast<Bytes>(share_ * static_cast<double>(total_));
+  // 0 would be no limit.
+  const Bytes of_share =
+      std::max<Bytes>(1, static_cast<Bytes>(share_ * static_cast<double>(total_)));
   return limit_ == 0 ? of_share : std::min(limit_, of_share);
 }
 

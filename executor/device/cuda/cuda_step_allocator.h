@@ -152,11 +152,11 @@ class CudaStepAllocator final : public c10::cuda::CUDACachingAllocator::CUDAAllo
   std::atomic<bool> has_regions_{false};
   std::atomic<std::int64_t> regions_made_{0};
   mutable std::mutex limit_mutex_;  // held while the native allocator's limit is read and set
-  mutable std::mutex mutex_;        // guards what follows
+  const Bytes total_;               // of the device
+  mutable std::mutex mutex_;        // guards the three below
   PlannedRegions regions_;
   Bytes limit_ = 0;
-  double share_ = 1.0;  // the user's limit, of
-  const Bytes total_;   // the device
+  double share_;  // of the device: the user's limit
   mutable std::mutex pools_mutex_;
   std::vector<Pool> pools_;  // guarded by it
   std::atomic<bool> has_pools_{false};

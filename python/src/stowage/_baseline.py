@@ -32,7 +32,8 @@ def foreign_bytes(trace: Trace) -> int:
     return sum(storage["bytes"] for storage in inspect(trace).storages if _is_foreign(storage))
 
 
-# What else the allocator counts as active (rests of segments that it does not cut) hangs on what the process did before.
+# Of what is alive where most is requested. What else the allocator counts as active (rests of segments that it does
+# not cut) hangs on what the process did before.
 def _active_bytes(peak: Inspection) -> int:
     return sum(-(-storage["bytes"] // _BLOCK) * _BLOCK for storage in peak.storages if not _is_foreign(storage))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import html
 import json
+import re
 from typing import Any, Callable, Iterable, Iterator, Literal, Union
 
 from . import _core
@@ -271,7 +272,13 @@ def _filter(allow: str | Iterable[str] | Filter | None, deny: str | Iterable[str
 def _kept(trace: Trace, may_decide: Filter) -> Plan:
     saved = [SavedTensor(**row) for row in trace.saved_tensors()]
     kept = [each.site for each in saved if each.made_in_step and each.bytes > 0 and not may_decide(each)]
-    return Plan.from_dict({"schema": "stowage-plan/1", "saved": [{"site": site, "do": "keep"} for site in kept]})
+    rules = [{"site": _as_pattern(site), "do": "keep"} for site in kept]
+    return Plan.from_dict({"schema": "stowage-plan/1", "saved": rules}, "the filter's plan")
+
+
+# That matches this site alone (docs/plan-format.md).
+def _as_pattern(site: str) -> str:
+    return re.sub(r"[*?\[]", lambda found: f"[{found[0]}]", site)
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -34,7 +34,9 @@ class CheckedStep:
     """What came of it.
 
     Attributes:
-        trace: The recording.
+        trace: The recording that was planned.
+        plain_trace: The first one, of the step as it is without a plan. Another than `trace` where that has the
+            updates apart, as a plan for this budget needs them (on a GPU).
         outcome: What planning said; None without a budget.
         budget_bytes: The budget on the process's bytes of the counter that `outcome.budget_on` names; None without one.
         reports: Of the planned steps.
@@ -42,6 +44,7 @@ class CheckedStep:
     """
 
     trace: Trace
+    plain_trace: Trace
     outcome: PlanOutcome | None
     budget_bytes: int | None
     reports: tuple[StepReport, ...]
@@ -96,7 +99,7 @@ def check_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, 
         if difference is not None and on_gpu and not torch.are_deterministic_algorithms_enabled():
             difference += " (kernels may differ by themselves: torch.use_deterministic_algorithms(True))"
         outcome = planned.outcome if budget is not None else None
-        return CheckedStep(planned.trace, outcome, outcome.budget_bytes if outcome is not None else None,
+        return CheckedStep(planned.trace, planned.plain_trace, outcome, outcome.budget_bytes if outcome is not None else None,
                            planned.reports, difference)
     finally:
         torch.set_num_threads(threads)
@@ -111,15 +114,19 @@ class _Planned:
     values: list[Any]  # of each step
     parameters: dict[str, Any] | None  # behind the last one; None: no plan keeps the budget
     trace: Trace
+    plain_trace: Trace
     outcome: PlanOutcome
     reports: tuple[StepReport, ...]
 
 
 def _planned(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, step: Step, budget: str | int | None,
              planned_steps: int, planning: dict[str, Any]) -> _Planned:
-    found: list[PlanOutcome] = []  # twice where the step is recorded again, with the updates apart
+    # Two where the step is recorded again, with the updates apart.
+    found: list[PlanOutcome] = []
+    traces: list[Trace] = []
 
     def make(trace: Trace) -> PlanOutcome:
+        traces.append(trace)
         asked = {} if budget is None else planning
         found.append(make_plan(trace, _budget_of_the_process(trace, budget, planning), **asked))
         return found[-1]
@@ -139,11 +146,10 @@ def _planned(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, st
             run.materialise()
             parameters = _parameters(model)
         except Error:
-            if not found or found[-1].feasible:
+            # Of a plan that there is none, which is an answer; not of a step, in a second recording.
+            if not found or found[-1].feasible or run.trace() is None:
                 raise
-    trace = run.trace()
-    assert trace is not None
-    return _Planned(values, parameters, trace, found[-1], tuple(reports))
+    return _Planned(values, parameters, traces[-1], traces[0], found[-1], tuple(reports))
 
 
 # Where the plain steps, which ended just now, were others; None: nowhere, bit by bit.
@@ -194,8 +200,15 @@ def _restore(begin: bytes, model: torch.nn.Module, optimizer: torch.optim.Optimi
             tensor.copy_(tensors[name])
     for parameter in model.parameters():
         parameter.grad = None
-    if optimizer is not None:
-        optimizer.load_state_dict(state)
+    if optimizer is None:
+        return
+    before = [dict(group) for group in optimizer.param_groups]
+    optimizer.load_state_dict(state)
+    # Which moves its state to where parameters are, but not what its groups say in tensors (a learning rate).
+    for group, old in zip(optimizer.param_groups, before):
+        for key, value in group.items():
+            if isinstance(value, torch.Tensor) and isinstance(old.get(key), torch.Tensor):
+                group[key] = value.to(old[key].device)
 
 
 def _bits(tensor: torch.Tensor) -> tuple[Any, ...]:

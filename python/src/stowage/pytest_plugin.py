@@ -80,7 +80,7 @@ class StowageStep:
 
         name = self._marked["baseline"]
         file = self._folder / name
-        now = Baseline.of(checked.trace, self._marked.get("seed", 1))
+        now = Baseline.of(checked.plain_trace, self._marked.get("seed", 1))
         if not file.exists():
             if not self._update:
                 pytest.fail(f"stowage: there is no baseline {name}; --stowage-update-baseline writes it",
