@@ -60,8 +60,7 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
     error.hint = placement.empty()
                      ? "make the plan again with stowage plan, or give it a larger budget"
                      : "a plan keeps its budget in the memory that it was made for: leave out "
-                       "--placement, or "
-                       "make one with stowage plan --placement " +
+                       "--placement, or make one with stowage plan --placement " +
                            placement;
   } else {
     error.message = "the plan does not keep its host budget: it puts " +

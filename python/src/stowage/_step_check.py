@@ -121,7 +121,7 @@ class _Planned:
 
 def _planned(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, step: Step, budget: str | int | None,
              planned_steps: int, planning: dict[str, Any]) -> _Planned:
-    # Two where the step is recorded again, with the updates apart.
+    # Two of each where the step is recorded again, with the updates apart.
     found: list[PlanOutcome] = []
     traces: list[Trace] = []
 
