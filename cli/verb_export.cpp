@@ -81,7 +81,7 @@ int verb_export(const Args& args, std::ostream& out, std::ostream& err) {
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "the step under a policy (see stowage policies)");
   line.option("--placement", "MODE", choice.placement,
-              "planned memory or caching (see stowage simulate)");
+              "planned (memory of its own) or caching (see stowage simulate)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one (see stowage simulate); may be repeated");
   offer_replay_values(line);

@@ -133,8 +133,9 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
   line.input("--plan", "P", choice.plan_file, "the plan to replay, - for stdin");
   line.option("--policy", "NAME[:k=v,..]", choice.policy,
               "a policy to replay (see stowage policies)");
-  line.option("--placement", "MODE", choice.placement,
-              "planned memory or caching (default: the plan's, else see stowage plan)");
+  line.option(
+      "--placement", "MODE", choice.placement,
+      "planned (memory of its own) or caching (default: the plan's, else see stowage plan)");
   line.option("--set", "NAME=VALUE", choice.settings,
               "another link than the recorded one, or network; may be repeated");
   line.option("--ranks", "N[,N..]", ranks_option,
