@@ -26,7 +26,8 @@ using executor::CopyTicket;
 
 constexpr std::int64_t kFewElements = 256;  // elements: what any update takes
 constexpr std::int64_t kManyElements = std::int64_t{4} << 20;
-constexpr int kUpdatesTimed = 7;
+constexpr std::int64_t kManyOnCpu = std::int64_t{1} << 20;  // 64 MiB in turn; see recording.cpp
+constexpr int kMostSamples = 7;
 // In turn, so that none is in the caches any more when it comes again, as in a step: 256 MiB of
 // fp32 with Adam's moments.
 constexpr std::size_t kInTurn = 4;
@@ -88,12 +89,12 @@ Nanoseconds time_of_update(executor::HostUpdateThread& thread, UpdatedInTurn& up
   return time;
 }
 
-Nanoseconds update_alone(executor::HostUpdateThread& thread, UpdatedInTurn& updated) {
+Nanoseconds update_alone(executor::HostUpdateThread& thread, UpdatedInTurn& updated, int samples) {
   std::vector<Nanoseconds> times;
   for (std::size_t i = 0; i < updated.count(); ++i) {  // pages and code
     static_cast<void>(time_of_update(thread, updated));
   }
-  for (int i = 0; i < kUpdatesTimed; ++i) {
+  for (int i = 0; i < samples; ++i) {
     times.push_back(time_of_update(thread, updated));
     if (times.back() > kLongUpdate && i >= 1) break;
   }
@@ -104,7 +105,7 @@ Nanoseconds update_alone(executor::HostUpdateThread& thread, UpdatedInTurn& upda
 // behind it.
 Ppm beside_copies(executor::Device& device, executor::HostUpdateThread& thread,
                   UpdatedInTurn& updated, std::byte* device_memory, std::byte* host, Bytes bytes,
-                  Nanoseconds alone_ns) {
+                  int samples, Nanoseconds alone_ns) {
   const Bytes half = bytes / 2;
   const auto pair = [&] {
     static_cast<void>(device.copy_async(CopyLane::d2h, host, device_memory, half));
@@ -117,7 +118,7 @@ Ppm beside_copies(executor::Device& device, executor::HostUpdateThread& thread,
   const Nanoseconds one = std::max<Nanoseconds>(time_since(begin), 1);
   const Nanoseconds pairs = std::clamp<Nanoseconds>(3 * alone_ns / one + 2, 2, 256);
   std::vector<Nanoseconds> times;
-  for (int i = 0; i < kUpdatesTimed; ++i) {
+  for (int i = 0; i < samples; ++i) {
     for (Nanoseconds p = 0; p < pairs; ++p) static_cast<void>(pair());
     times.push_back(time_of_update(thread, updated));
     device.synchronize();
@@ -130,20 +131,21 @@ Ppm beside_copies(executor::Device& device, executor::HostUpdateThread& thread,
 }  // namespace
 
 void measure_host_updates(executor::Device& device, const HostUpdateKind& kind,
-                          std::byte* device_memory, std::byte* host, Bytes bytes,
+                          std::byte* device_memory, std::byte* host, Bytes bytes, int samples,
                           Calibration& calibration) {
   if (kind.optimizer.kind == executor::OptimizerKind::none) return;
+  samples = std::min(samples, kMostSamples);
   executor::HostUpdateThread thread(device);
   UpdatedInTurn few(kind, kFewElements, 1);
-  UpdatedInTurn many(kind, kManyElements, kInTurn);
-  const Nanoseconds few_ns = update_alone(thread, few);
-  const Nanoseconds many_ns = update_alone(thread, many);
+  UpdatedInTurn many(kind, device.torch_device().is_cpu() ? kManyOnCpu : kManyElements, kInTurn);
+  const Nanoseconds few_ns = update_alone(thread, few, samples);
+  const Nanoseconds many_ns = update_alone(thread, many, samples);
   const Nanoseconds more = std::max<Nanoseconds>(many_ns - few_ns, 1);
   calibration.host_update_ns = few_ns;
   calibration.host_update_ns_per_gib = std::max<Nanoseconds>(
       1, static_cast<Nanoseconds>(Wide{more} * kGibibyte / (many.bytes() - few.bytes())));
   calibration.host_update_interference =
-      beside_copies(device, thread, many, device_memory, host, bytes, many_ns);
+      beside_copies(device, thread, many, device_memory, host, bytes, samples, many_ns);
 }
 
 }  // namespace stowage::profiler
