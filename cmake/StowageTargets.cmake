@@ -30,28 +30,38 @@ function(stowage_target_defaults target)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
 endfunction()
 
-# The LibTorch headers precompiled once: without it each file spends 10 to 20 s in them.
+# The LibTorch headers precompiled once: without it each file spends 10 to 20 s in them. UNOPTIMIZED: once more, for
+# what is compiled without the optimizer; the target gets the option.
 function(stowage_use_torch_pch target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "UNOPTIMIZED" "" "")
+  set(pch stowage_torch_pch)
+  set(optimize)
+  if(ARG_UNOPTIMIZED)
+    set(pch stowage_torch_pch_unoptimized)
+    set(optimize $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
+    target_compile_options(${target} PRIVATE ${optimize})
+  endif()
   if(NOT STOWAGE_PCH)
     return()
   endif()
-  if(NOT TARGET stowage_torch_pch)
-    file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/torch_pch.cpp" CONTENT "")
-    add_library(stowage_torch_pch OBJECT "${PROJECT_BINARY_DIR}/generated/torch_pch.cpp")
+  if(NOT TARGET ${pch})
+    set(source "${PROJECT_BINARY_DIR}/generated/${pch}.cpp")
+    file(GENERATE OUTPUT "${source}" CONTENT "")
+    add_library(${pch} OBJECT "${source}")
     # The warnings too: -Wpedantic changes predefined macros, and GCC then refuses the header.
-    target_link_libraries(stowage_torch_pch PRIVATE Torch::torch stowage_warnings)
-    target_precompile_headers(stowage_torch_pch PRIVATE
+    target_link_libraries(${pch} PRIVATE Torch::torch stowage_warnings)
+    target_precompile_headers(${pch} PRIVATE
       <ATen/ATen.h> <ATen/record_function.h> <torch/csrc/autograd/engine.h>
       <torch/csrc/autograd/saved_variable_hooks.h>)
     # GCC can only reuse a precompiled header if ccache may see through it.
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      target_compile_options(stowage_torch_pch PRIVATE -fpch-preprocess)
+      target_compile_options(${pch} PRIVATE -fpch-preprocess ${optimize})
     endif()
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   endif()
-  target_precompile_headers(${target} REUSE_FROM stowage_torch_pch)
+  target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
 function(stowage_library)

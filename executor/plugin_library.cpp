@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -119,8 +120,14 @@ class LoadingNamed {
   }
 };
 
+std::atomic<bool>& any_loaded() {
+  static std::atomic<bool> any = false;
+  return any;
+}
+
 Result<const PluginDescriptor*> open_plugin(const std::string& path, const std::string& file) {
   const LoadingNamed named(file);
+  any_loaded() = true;
   // Now, not lazily: a missing symbol found at its first call would end the process.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return cannot_load(path, file);
@@ -193,6 +200,10 @@ Result<const PluginDescriptor*> load_plugin(const std::string& file) {
   Result<const PluginDescriptor*> plugin = open_plugin(path.string(), file);
   if (plugin) loaded->emplace(path.string(), *plugin);
   return plugin;
+}
+
+bool is_plugin_loaded() {
+  return any_loaded();
 }
 
 Result<ModelInfo> plugin_info(const ModelSpec& spec) {

@@ -17,6 +17,10 @@ namespace stowage::executor {
 // the file and what was thrown, and the exit code of bad input. Those that abort end it without.
 [[nodiscard]] Result<const PluginDescriptor*> load_plugin(const std::string& file);
 
+// Whether a library was loaded, or tried to be: code that is not ours may have something to do when
+// the process ends.
+[[nodiscard]] bool is_plugin_loaded();
+
 // What the plugin says of itself; its name is "plugin:FILE" as in the spec.
 [[nodiscard]] Result<ModelInfo> plugin_info(const ModelSpec& spec);
 

