@@ -51,7 +51,7 @@ plain() {
   check release --label-exclude '^(traces|simulator|planner|profiler|report|predictions)$'
 }
 
-# The other presets compile six files as one, where one's includes are there for the next.
+# The other presets compile ten files as one, where one's includes are there for the next.
 includes() {
   build debug -DSTOWAGE_BUILD_TESTS=OFF
 }

@@ -29,7 +29,9 @@ def main():
          "-C", f"build-dir={work}",
          "-C", "cmake.define.STOWAGE_PYTHON_TORCH=OFF",
          "-C", f"cmake.define.STOWAGE_WERROR={werror}",
-         "-C", f"cmake.define.CMAKE_CXX_COMPILER={compiler}"],
+         "-C", f"cmake.define.CMAKE_CXX_COMPILER={compiler}",
+         "-C", "cmake.build-type=Debug",
+         "-C", "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0"],
         check=True)
     files = {path.name.split(".")[0] + path.suffix for path in (target / "stowage").iterdir() if path.is_file()}
     sources = {path.name for path in pathlib.Path(project, "python/src/stowage").iterdir() if path.is_file()}
