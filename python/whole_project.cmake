@@ -1,5 +1,5 @@
 # The project above this folder, for a build of the package alone: its libraries, no tests, no programs that
-# nobody asked for. Flags as in the presets, so that ccache has compiled most of it already.
+# nobody asked for. Flags as in the presets.
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
