@@ -69,12 +69,12 @@ class Builder {
     });
   }
 
-  void allocate(Slot slot, std::size_t event) {
-    out_.period.push_back({EventId(event), slot, false});
+  void allocate(Slot slot, std::size_t event, bool by_plan = false) {
+    out_.period.push_back({EventId(event), slot, false, by_plan});
     stays_[static_cast<std::size_t>(slot)] = true;
   }
-  void free(Slot slot, std::size_t event) {
-    out_.period.push_back({EventId(event), slot, true});
+  void free(Slot slot, std::size_t event, bool by_plan = false) {
+    out_.period.push_back({EventId(event), slot, true, by_plan});
     stays_[static_cast<std::size_t>(slot)] = false;
   }
 
@@ -89,9 +89,9 @@ class Builder {
              instructions[next_instruction].anchor.event.index() == e;
            ++next_instruction) {
         const Instruction& instruction = instructions[next_instruction];
-        if (instruction.action == Action::load) allocate(slot_of(instruction.stay), e);
+        if (instruction.action == Action::load) allocate(slot_of(instruction.stay), e, true);
         if (at != freed_at_.end() && static_cast<std::size_t>(at->first) == next_instruction) {
-          free((at++)->second, e);
+          free((at++)->second, e, true);
         }
       }
       // Behind the last event: in the next period's begin, as far as anybody can see.

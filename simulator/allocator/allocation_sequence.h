@@ -31,6 +31,7 @@ struct AllocationSequence {
     EventId event;  // at which, or ahead of which in the gap
     Slot slot = 0;
     bool free = false;
+    bool by_plan = false;  // an instruction's, behind the event's own
   };
   std::vector<Step> period;
 

@@ -1,5 +1,8 @@
 #include "simulator/allocator/allocator_periods.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace stowage::simulator {
 
 AllocatorPeriods::AllocatorPeriods(const Trace& trace, const AllocationSequence& sequence,
@@ -58,6 +61,7 @@ void AllocatorPeriods::run(AllocatorTrail* trail) {
   for (const AllocationSequence::Step& step : sequence_.period) {
     run_setup_behind(step.event.value - 1, trail);
     note_until(step.event.index(), trail);
+    most_there_ = step.by_plan ? std::max(most_there_, allocator_.active()) : 0;
     if (step.free) {
       free(step.slot);
     } else {
@@ -138,8 +142,9 @@ void AllocatorPeriods::run_setup_behind(std::int64_t event, AllocatorTrail* trai
   }
 }
 
-void AllocatorPeriods::note_until(std::size_t event, AllocatorTrail* trail) const {
-  if (trail == nullptr) return;
+void AllocatorPeriods::note_until(std::size_t event, AllocatorTrail* trail) {
+  if (trail == nullptr || trail->active.size() >= event) return;
+  trail->active.push_back(std::max(std::exchange(most_there_, 0), allocator_.active()));
   trail->active.resize(event, allocator_.active());
   trail->reserved.resize(event, allocator_.reserved());
 }

@@ -80,7 +80,7 @@ class AllocatorPeriods {
   void set_up();
   void run_setup_row();
   void run_setup_behind(std::int64_t event, AllocatorTrail* trail);
-  void note_until(std::size_t event, AllocatorTrail* trail) const;
+  void note_until(std::size_t event, AllocatorTrail* trail);
   [[nodiscard]] AllocatorTrail::Place place_of(Block block) const;
   void note_begin(AllocatorTrail& trail) const;
   void note_segments(AllocatorTrail& trail) const;
@@ -92,6 +92,8 @@ class AllocatorPeriods {
   std::vector<Block> block_;        // by slot
   std::vector<Block> setup_block_;  // by row of the setup
   std::size_t next_setup_ = 0;      // the row of the setup that comes next
+  // Of active bytes ahead of one of the instructions at the event that is not noted yet.
+  Bytes most_there_ = 0;
   bool is_complete_ = true;
   bool out_of_memory_ = false;
 };

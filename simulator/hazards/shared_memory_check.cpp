@@ -134,14 +134,18 @@ class MemoryWalk {
     end(departure.stay.valid() ? range_of(departure.stay) : range_of(departure.storage), event);
   }
 
+  // What takes turns is there all the time, in one of its two places or the other.
+  [[nodiscard]] bool comes_and_goes(std::int32_t range) const {
+    return range >= 0 && !takes_turns(live_, range);
+  }
   void begin(std::int32_t range, const Access& first) {
-    if (range < 0) return;
+    if (!comes_and_goes(range)) return;
     there_[static_cast<std::size_t>(range)].push_back({first, {}});
     is_open_[static_cast<std::size_t>(range)] = true;
   }
   // What nothing in the period began was there at its begin.
   void end(std::int32_t range, EventId event) {
-    if (range < 0) return;
+    if (!comes_and_goes(range)) return;
     const auto r = static_cast<std::size_t>(range);
     if (!is_open_[r]) there_[r].push_back({begin_, {}});
     there_[r].back().last = streams_.on_compute(event);

@@ -1,5 +1,6 @@
 #include "simulator/placement/live_ranges.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace stowage::simulator {
@@ -116,12 +117,19 @@ std::vector<Bytes> live_bytes(const LiveRanges& live) {
 std::vector<Bytes> live_bytes_by_event(const LiveRanges& live, const AllocationSequence& sequence,
                                        std::size_t events) {
   const std::vector<Bytes> by_instant = live_bytes(live);
+  const auto& steps = sequence.period;
   std::vector<Bytes> by_event;
   by_event.reserve(events);
-  for (std::size_t i = 0; i < sequence.period.size(); ++i) {
-    by_event.resize(sequence.period[i].event.index(), by_instant[i]);
+  std::size_t i = 0;
+  for (std::size_t e = 0; e < events; ++e) {
+    const auto is_of_event = [&](bool by_plan) {
+      return i < steps.size() && steps[i].event.index() == e && steps[i].by_plan == by_plan;
+    };
+    while (is_of_event(false)) ++i;
+    Bytes most = by_instant[i];
+    while (is_of_event(true)) most = std::max(most, by_instant[++i]);
+    by_event.push_back(most);
   }
-  by_event.resize(events, by_instant.back());
   return by_event;
 }
 

@@ -63,8 +63,9 @@ struct LiveRanges {
 // outside. Cost: O(instants + ranges).
 [[nodiscard]] std::vector<Bytes> live_bytes(const LiveRanges& live);
 
-// The same behind each of the period's events, the instructions there included. `sequence`: what
-// `live` was made of. Cost: that of live_bytes() and O(events).
+// The same behind each of the period's events, the most while the instructions there come one after
+// the other: never fewer than are requested (replay_memory()). `sequence`: what `live` was made of.
+// Cost: that of live_bytes() and O(events).
 [[nodiscard]] std::vector<Bytes> live_bytes_by_event(const LiveRanges& live,
                                                      const AllocationSequence& sequence,
                                                      std::size_t events);

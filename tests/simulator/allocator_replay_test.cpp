@@ -433,6 +433,16 @@ TEST(AllocatorReplay, EqualsTheOracle) {
       ASSERT_LE(*std::max_element(trail.active.begin(), trail.active.end()), kept.peak_active);
       ASSERT_EQ(trail.reserved.back(), kept.peak_reserved) << seed;
     }
+    // In either memory there is never less than is requested.
+    for (const PlacementMode mode : {PlacementMode::caching, PlacementMode::planned}) {
+      Schedule placed = schedule;
+      placed.placement = mode;
+      ReplayDetail detail;
+      static_cast<void>(replay(index, placed, &detail));
+      ASSERT_EQ(detail.active.size(), detail.requested.size());
+      for (std::size_t e = 0; e < detail.active.size(); ++e)
+        ASSERT_GE(detail.active[e], detail.requested[e]) << "seed " << seed << ", event " << e;
+    }
     // A limit at what is needed changes nothing; one below what is active cannot be kept.
     const AllocatorReplay limited = replay_allocator(index, schedule, r.peak_reserved);
     ASSERT_FALSE(limited.out_of_memory);

@@ -139,6 +139,43 @@ Pairs pairs_of(const std::vector<PlacementConflict>& conflicts) {
 
 // Two proofs that share nothing but the placement: one by lifetimes of the allocator's model, one
 // by the clocks of the schedule.
+// A loop's `loss`, whose last one goes behind the making of the next: one of its two places has it
+// at any time, whatever lies between.
+TEST(SharedMemory, WhatTakesTurnsIsThereAllTheTime) {
+  MicroTrace t;
+  const StorageId old = t.existing(kOnePage, StorageClass::output);
+  const StorageId ahead = t.alloc(kOnePage);
+  t.free(ahead);
+  t.alloc(kOnePage, StorageClass::output);
+  t.free(old);
+  const StorageId behind = t.alloc(kOnePage);
+  t.backward();
+  t.free(behind);
+  t.repeat({old});
+  const Trace trace = t.finish();
+  const StepIndex index(trace);
+  const Schedule schedule = resident_schedule(index);
+  const LiveRanges live = live_ranges(allocation_sequence(index, schedule), trace);
+  const DevicePlacement right = place(live, kOnePage);
+  EXPECT_TRUE(shared_memory_hazards(index, schedule, live, right).empty());
+  const std::int32_t first = live.of_slot[old.index()];
+  ASSERT_TRUE(takes_turns(live, first));
+  for (const StorageId other : {ahead, behind}) {
+    for (const std::int32_t place : {first, first + 1}) {
+      DevicePlacement damaged = right;
+      std::vector<std::pair<std::size_t, std::int32_t>> pages;
+      for (std::size_t r = 0; r < live.ranges.size(); ++r) {
+        const bool is_moved = static_cast<std::int32_t>(r) == live.of_slot[other.index()];
+        const auto from = is_moved ? static_cast<std::size_t>(place) : r;
+        pages.emplace_back(r, right.pages_of[from].front());
+      }
+      damaged.pages_of = Grouped<std::int32_t>(live.ranges.size(), pages);
+      EXPECT_FALSE(shared_memory_hazards(index, schedule, live, damaged).empty())
+          << other.index() << " in " << place;
+    }
+  }
+}
+
 TEST(SharedMemory, AgreesWithLifetimesOnDamagedPlacements) {
   constexpr std::uint64_t kCases = 600;
   int safe = 0;
