@@ -22,8 +22,7 @@ class OlderMemory {
 
   // The storages of these tensors, each once, as far as the memory has a place for one of their
   // size. What they leave goes back to the driver meanwhile, so that the device never has both.
-  // Error (environment): the driver has no page for one; what has moved stays there. Cost: a copy
-  // each.
+  // Errors, those of StepMemory::take_lasting(): what has moved stays there. Cost: a copy each.
   [[nodiscard]] Status move_in(StepMemory& memory, const std::vector<at::Tensor>& tensors);
   // What lies in `memory`, of these tensors and of those that moved in and are alive: into memory
   // of the device's own allocator. Throws c10::OutOfMemoryError; the rest stays then, and nothing

@@ -133,7 +133,8 @@ class Device {
   // Of planned memory: what the system or the driver maps at once, and how often.
   [[nodiscard]] virtual simulator::PageChoice page_choice() const = 0;
   // Memory for a layout with these pages; nothing is mapped yet. Errors (environment): the system
-  // or the driver refuses it. It ends ahead of the device.
+  // or the driver refuses it; (condition): with what other plans keep it is above the limit. It
+  // ends ahead of the device. Other plans lend what they can for it, with a wait for the device.
   [[nodiscard]] virtual Result<std::unique_ptr<StepMemory>> step_memory(
       simulator::MemoryLayout layout) = 0;
   // What the device's own allocator has cached goes back to the driver. Waits for the device.

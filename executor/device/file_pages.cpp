@@ -1,13 +1,17 @@
 #include "executor/device/file_pages.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/device/host_memory.h"
@@ -24,14 +28,34 @@ std::string why() {
   return std::strerror(errno);
 }
 
-}  // namespace
-
-FilePages::FilePages(Bytes bytes, Bytes region_bytes)
-    : PagedMemory(bytes, region_bytes), process_(getpid()) {}
-
-bool FilePages::is_forked() const {
-  return getpid() != process_;
+// From now on nothing can be read from or written to them, and nothing else comes to lie there.
+// False: the system refuses that.
+bool take_addresses(std::byte* at, Bytes bytes) {
+  return mmap(at, static_cast<std::size_t>(bytes), PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
+
+// The process's regions, for a fork of it.
+struct Regions {
+  std::mutex mutex;
+  std::vector<std::pair<std::byte*, Bytes>> all;
+};
+
+Regions& regions() {
+  static Regions* const all = [] {
+    pthread_atfork([] { regions().mutex.lock(); }, [] { regions().mutex.unlock(); },
+                   [] {
+                     for (const auto& [begin, bytes] : regions().all) {
+                       if (!take_addresses(begin, bytes)) std::abort();
+                     }
+                     regions().mutex.unlock();
+                   });
+    return new Regions;
+  }();
+  return *all;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<PagedMemory>> FilePages::create(Bytes bytes, Bytes region_bytes) {
   std::unique_ptr<FilePages> pages(new FilePages(bytes, region_bytes));
@@ -46,6 +70,8 @@ Result<std::unique_ptr<PagedMemory>> FilePages::create(Bytes bytes, Bytes region
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (region == MAP_FAILED) return refused(format_bytes(region_bytes) + " of addresses", why());
   pages->set_begin(static_cast<std::byte*>(region));
+  const std::lock_guard lock(regions().mutex);
+  regions().all.emplace_back(pages->begin(), region_bytes);
   return std::unique_ptr<PagedMemory>(std::move(pages));
 }
 
@@ -69,8 +95,8 @@ Status FilePages::map(const std::vector<simulator::Mapping>& mappings) {
   return Unit{};
 }
 
-void FilePages::keep_only(const std::vector<simulator::Mapping>& mappings) {
-  if (is_forked()) return;
+bool FilePages::keep_only(const std::vector<simulator::Mapping>& mappings) {
+  if (is_forked()) return false;
   const auto gaps = [&](auto&& begin_of, Bytes size, auto&& give_back) {
     std::vector<simulator::Mapping> sorted = mappings;
     std::sort(sorted.begin(), sorted.end(),
@@ -83,20 +109,23 @@ void FilePages::keep_only(const std::vector<simulator::Mapping>& mappings) {
     if (from < size) give_back(from, size - from);
   };
   // The addresses stay the region's. What cannot be given back stays.
-  gaps([](const simulator::Mapping& each) { return each.address; }, region_bytes(),
-       [&](Bytes from, Bytes length) {
-         static_cast<void>(mmap(begin() + from, static_cast<std::size_t>(length), PROT_NONE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
-       });
+  gaps(
+      [](const simulator::Mapping& each) { return each.address; }, region_bytes(),
+      [&](Bytes from, Bytes length) { static_cast<void>(take_addresses(begin() + from, length)); });
   gaps([](const simulator::Mapping& each) { return each.offset; }, bytes(),
        [&](Bytes from, Bytes length) {
          static_cast<void>(
              fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, length));
        });
+  return true;
 }
 
 FilePages::~FilePages() {
-  if (begin() != nullptr && !is_forked()) munmap(begin(), static_cast<std::size_t>(region_bytes()));
+  if (begin() != nullptr) {
+    const std::lock_guard lock(regions().mutex);
+    std::erase_if(regions().all, [&](const auto& each) { return each.first == begin(); });
+    munmap(begin(), static_cast<std::size_t>(region_bytes()));
+  }
   if (file_ >= 0) close(file_);
 }
 

@@ -1,7 +1,8 @@
 // FilePages: the CPU device's pages, those of one memory file. Linux gives pages of zeros, and
-// takes nothing before it is written to. A process that is forked does not have the region, whose
-// pages would be shared with it: a touch ends it. There nothing is mapped or given back, as pages
-// and addresses are the other process's, or somebody else's by then.
+// takes nothing before it is written to. A fork of the process does not have
+// the pages, which would be shared with it: a touch ends it. Their addresses stay taken there, so
+// that nothing else comes to lie where the other process's tensors seem to be, and nothing is
+// mapped or given back.
 #pragma once
 
 #include <memory>
@@ -20,15 +21,13 @@ class FilePages final : public PagedMemory {
 
   // Cost: about 2 us a mapping.
   [[nodiscard]] Status map(const std::vector<simulator::Mapping>& mappings) override;
-  void keep_only(const std::vector<simulator::Mapping>& mappings) override;
+  // False: in a fork.
+  [[nodiscard]] bool keep_only(const std::vector<simulator::Mapping>& mappings) override;
 
  private:
-  FilePages(Bytes bytes, Bytes region_bytes);
-
-  [[nodiscard]] bool is_forked() const;
+  using PagedMemory::PagedMemory;
 
   int file_ = -1;
-  const int process_;
 };
 
 }  // namespace stowage::executor

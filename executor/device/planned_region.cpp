@@ -39,6 +39,7 @@ PlannedRegion::PlannedRegion(simulator::MemoryLayout layout, std::unique_ptr<Pag
 
 std::byte* PlannedRegion::allocate(Bytes bytes, const AllocationOrigin& origin,
                                    std::optional<std::size_t>* unnamed) {
+  if (is_forked()) return nullptr;
   // Buffers outside of the plan have tags of their own, below.
   if (origin.tag < 0 && origin.tag != kStepAllocation) return nullptr;
   if (origin.stream != stream_) return nullptr;
@@ -62,7 +63,7 @@ Status PlannedRegion::map(std::int32_t range) {
   STOWAGE_ASSERT(!server_.in_period());
   if (Status status = memory_->map(simulator::mappings(layout_, range, range + 1)); !status) {
     server_.free(range);
-    keep_live();
+    static_cast<void>(keep_live());
     return status;
   }
   is_mapped_[static_cast<std::size_t>(range)] = true;
@@ -70,6 +71,7 @@ Status PlannedRegion::map(std::int32_t range) {
 }
 
 Result<std::byte*> PlannedRegion::take_lasting(Bytes bytes) {
+  if (is_forked()) return nullptr;
   const std::int32_t range = server_.take_lasting(bytes);
   if (range < 0) return nullptr;
   if (Status status = map(range); !status) return status.error();
@@ -86,7 +88,7 @@ Status PlannedRegion::map_rest() {
     while (end < ranges && !is_mapped(end)) ++end;
     if (begin < end) {
       if (Status status = memory_->map(simulator::mappings(layout_, begin, end)); !status) {
-        keep_live();
+        static_cast<void>(keep_live());
         return status.error();
       }
       std::fill(is_mapped_.begin() + begin, is_mapped_.begin() + end, true);
@@ -100,14 +102,14 @@ Status PlannedRegion::map_rest() {
 }
 
 bool PlannedRegion::can_lend() const {
-  return owner_ != nullptr && is_whole_ && !is_lent_ && !server_.in_period() && !server_.in_setup();
+  return owner_ != nullptr && is_whole_ && !is_lent_ && !is_forked() && !server_.in_period() &&
+         !server_.in_setup();
 }
 
 bool PlannedRegion::lend() {
   STOWAGE_ASSERT(can_lend());
   const Bytes live = bytes_of_pages(live_mappings());
-  if (live == memory_->bytes()) return false;
-  keep_live();
+  if (live == memory_->bytes() || !keep_live()) return false;
   bytes_ = live;
   is_lent_ = true;
   ++times_lent_;
@@ -125,11 +127,12 @@ std::vector<simulator::Mapping> PlannedRegion::live_mappings() const {
   return mappings;
 }
 
-void PlannedRegion::keep_live() {
-  memory_->keep_only(live_mappings());
+bool PlannedRegion::keep_live() {
+  if (!memory_->keep_only(live_mappings())) return false;
   for (std::size_t r = 0; r < is_mapped_.size(); ++r) {
     is_mapped_[r] = server_.is_live(static_cast<std::int32_t>(r));
   }
+  return true;
 }
 
 std::int32_t PlannedRegion::range_of(const void* data) const {

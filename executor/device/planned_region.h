@@ -37,10 +37,12 @@ class PlannedRegion {
   // Of pages; once it is closed, and while the others are lent, of those that something lay in.
   [[nodiscard]] Bytes bytes() const { return bytes_; }
   [[nodiscard]] Bytes mapped_bytes() const { return memory_->region_bytes(); }
+  [[nodiscard]] bool is_forked() const { return memory_->is_forked(); }
 
-  // Null: not from here. Memory changes hands in the order of one stream, that of the period: what
-  // comes on another one is not served. Mapped: all of it in a period, behind map_rest(); in a
-  // setup what is asked for, then. Cost: that of HandOutServer::allocate().
+  // Null: not from here; in a fork of the process always. Memory changes hands in the order of one
+  // stream, that of the period: what comes on another one is not served. Mapped: all of it in a
+  // period, behind map_rest(); in a setup what is asked for, then. Cost: that of
+  // HandOutServer::allocate().
   // `unnamed`: of what was not foreseen and is of no op that the server knows, its row there.
   [[nodiscard]] std::byte* allocate(Bytes bytes, const AllocationOrigin& origin,
                                     std::optional<std::size_t>* unnamed = nullptr);
@@ -51,7 +53,8 @@ class PlannedRegion {
   // All is mapped, and neither a period nor a setup goes on: nothing but what is live is needed.
   [[nodiscard]] bool can_lend() const;
   // If so: the pages that nothing lies in are given back until map_rest(), which has to come ahead
-  // of the next period. False: something lies in all of them. Waits for the device.
+  // of the next period. False: something lies in all of them, or the device cannot be waited for.
+  // Waits for the device; cost: that of PagedMemory::keep_only().
   [[nodiscard]] bool lend();
   [[nodiscard]] bool is_lent() const { return is_lent_; }
   [[nodiscard]] Bytes lent_bytes() const { return is_lent_ ? memory_->bytes() - bytes_ : 0; }
@@ -75,8 +78,8 @@ class PlannedRegion {
   // for what is live then.
   void close();
   // Behind close(): the pages that nothing lay in then go back. Without the allocator's lock:
-  // it waits for the device.
-  void give_back_rest() { memory_->keep_only(kept_); }
+  // it waits for the device; where it cannot, they go with the region.
+  void give_back_rest() { static_cast<void>(memory_->keep_only(kept_)); }
   [[nodiscard]] bool is_over() const { return owner_ == nullptr && server_.live() == 0; }
 
  private:
@@ -84,8 +87,8 @@ class PlannedRegion {
   [[nodiscard]] Status map(std::int32_t range);
   // What is mapped for what is live.
   [[nodiscard]] std::vector<simulator::Mapping> live_mappings() const;
-  // Nothing else is mapped from here on.
-  void keep_live();
+  // Nothing else is mapped from here on. False: the device cannot be waited for, and all stays.
+  [[nodiscard]] bool keep_live();
   [[nodiscard]] std::int32_t range_of(const void* data) const;
   [[nodiscard]] std::byte* address_of(std::int32_t range) const {
     return memory_->begin() + layout_.address[static_cast<std::size_t>(range)];

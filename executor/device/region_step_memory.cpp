@@ -71,6 +71,11 @@ void RegionStepMemory::end_setup() {
 }
 
 Result<bool> RegionStepMemory::begin_period() {
+  if (region_->is_forked()) {
+    return Error{ErrorCode::environment,
+                 "planned memory: it is that of the process which this one is a fork of", "", "",
+                 "train in one process, or attach in each behind the fork"};
+  }
   const std::int64_t stream = host_.current_stream();
   const auto is_delaying = [&] {
     const std::lock_guard lock(host_.region_lock());

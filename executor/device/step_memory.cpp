@@ -5,12 +5,12 @@
 namespace stowage::executor {
 
 namespace {
-thread_local StepMemory* t_memory = nullptr;
+thread_local std::optional<StepMemory*> t_memory;  // of the last guard
 std::atomic<CurrentMemory> g_current{nullptr};
 }  // namespace
 
 StepMemory* current_memory() {
-  if (t_memory != nullptr) return t_memory;
+  if (t_memory) return *t_memory;
   const CurrentMemory current = g_current.load(std::memory_order_acquire);
   return current == nullptr ? nullptr : current();
 }
@@ -20,7 +20,7 @@ void set_current_memory(CurrentMemory current) {
 }
 
 StepMemoryGuard::StepMemoryGuard(StepMemory* memory) : previous_(t_memory) {
-  if (memory != nullptr) t_memory = memory;
+  t_memory = memory;
 }
 StepMemoryGuard::~StepMemoryGuard() {
   t_memory = previous_;

@@ -1,8 +1,8 @@
 // StepMemory: a device's memory for what is on it in one planned step. What is there all the time
 // moves in, then everything is mapped, ahead of the first step; from then on the device's allocator
 // hands it out while a period runs (simulator/placement/hand_out_server.h): each allocation has its
-// address, the same in every period; what was not foreseen, and whatever comes while somebody keeps
-// a tensor longer than planned, is the allocator's own.
+// address, the same in every period but for what takes turns; what was not foreseen, and whatever
+// comes while somebody keeps a tensor longer than planned, is the allocator's own.
 //
 // Between periods, and once a step has left its plan, most of it is nobody's. Where the device's
 // allocator has no memory for somebody else then (an evaluation, parameters that come back, another
@@ -14,6 +14,8 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
+
+#include <optional>
 
 #include "simulator/placement/hand_out_server.h"
 #include "traces/ids.h"
@@ -40,7 +42,8 @@ class StepMemory {
   virtual void end_setup() = 0;
   // Pages that were lent since the last period come back first; whether any did. Errors
   // (condition): they have no room, since what was made meanwhile is still there; (environment):
-  // the system or the driver refuses them. No period has begun then, and the next call tries again.
+  // the system or the driver refuses them, or this process is a fork of that which has the memory.
+  // No period has begun then, and the next call tries again.
   // Cost: a wait for the device where pages were lent or another stream used what was freed; and
   // then that of map_rest().
   [[nodiscard]] virtual Result<bool> begin_period() = 0;
@@ -60,13 +63,14 @@ class StepMemory {
   [[nodiscard]] virtual bool has(const void* data) const = 0;
 };
 
-// The memory that allocations of the calling thread come from: that of a guard that lives on it,
-// else what the function says that was given last. Null: none.
+// The memory that allocations of the calling thread come from: that of the last guard that lives on
+// it, else what the function says that was given last. Null: none.
 [[nodiscard]] StepMemory* current_memory();
 using CurrentMemory = StepMemory* (*)();
 void set_current_memory(CurrentMemory current);
 
-// While it lives, allocations of this thread come from `memory`, unless that is null.
+// While it lives, allocations of this thread come from `memory`; null: from none, whatever goes on
+// around it.
 class StepMemoryGuard {
  public:
   explicit StepMemoryGuard(StepMemory* memory);
@@ -75,7 +79,7 @@ class StepMemoryGuard {
   StepMemoryGuard& operator=(const StepMemoryGuard&) = delete;
 
  private:
-  StepMemory* previous_;
+  std::optional<StepMemory*> previous_;
 };
 
 }  // namespace stowage::executor

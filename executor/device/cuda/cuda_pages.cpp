@@ -181,11 +181,21 @@ void CudaPages::unmap(Bytes from, Bytes to) {
                                  static_cast<std::size_t>(to - from)));
 }
 
-void CudaPages::keep_only(const std::vector<simulator::Mapping>& mappings) {
+bool CudaPages::wait() const {
+  int current = 0;
+  cudaError_t status = cudaGetDevice(&current);
+  if (status == cudaSuccess && current != device_) status = cudaSetDevice(device_);
+  if (status == cudaSuccess) status = cudaDeviceSynchronize();
+  if (current != device_) static_cast<void>(cudaSetDevice(current));
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess;
+}
+
+bool CudaPages::keep_only(const std::vector<simulator::Mapping>& mappings) {
+  if (!wait()) return false;
   std::vector<simulator::Mapping> kept = mappings;
   std::sort(kept.begin(), kept.end(),
             [](const auto& a, const auto& b) { return a.address < b.address; });
-  static_cast<void>(cudaDeviceSynchronize());
   std::sort(mapped_.begin(), mapped_.end(),
             [](const Run& a, const Run& b) { return a.begin < b.begin; });
   std::vector<Run> left;
@@ -212,11 +222,12 @@ void CudaPages::keep_only(const std::vector<simulator::Mapping>& mappings) {
     static_cast<void>(calls_.release(chunks_[chunk]));
     chunks_[chunk] = 0;
   }
+  return true;
 }
 
 CudaPages::~CudaPages() {
-  if (begin() == nullptr) return;
-  static_cast<void>(cudaDeviceSynchronize());  // at the process's end the driver has gone already
+  // At the process's end the driver has gone already. Else what may still be worked on stays.
+  if (begin() == nullptr || !wait()) return;
   for (const Run& run : mapped_) unmap(run.begin, run.end);
   for (const CUmemGenericAllocationHandle chunk : chunks_) {
     if (chunk != 0) static_cast<void>(calls_.release(chunk));

@@ -21,18 +21,20 @@ class CudaPages final : public PagedMemory {
   // pages the placement's are no multiple of, no addresses.
   [[nodiscard]] static Result<std::unique_ptr<PagedMemory>> create(
       int device, const simulator::MemoryLayout& layout);
-  // Waits for the GPU.
+  // Waits for the GPU; where that is refused the pages stay for good.
   ~CudaPages() override;
 
   // Whole chunks. Error (condition): the GPU has no memory for one.
   [[nodiscard]] Status map(const std::vector<simulator::Mapping>& mappings) override;
   // Likewise.
-  void keep_only(const std::vector<simulator::Mapping>& mappings) override;
+  [[nodiscard]] bool keep_only(const std::vector<simulator::Mapping>& mappings) override;
 
  private:
   CudaPages(const CudaMemoryCalls& calls, int device, const simulator::MemoryLayout& layout);
   [[nodiscard]] Status map_chunk(Bytes address, std::size_t chunk);
   void unmap(Bytes from, Bytes to);
+  // For its own GPU, whichever is the thread's. False: refused, as while a graph is captured.
+  [[nodiscard]] bool wait() const;
 
   struct Run {  // of mapped addresses
     Bytes begin = 0;

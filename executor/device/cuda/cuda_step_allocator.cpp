@@ -31,6 +31,10 @@ Bytes total_of(c10::DeviceIndex device) {
   return static_cast<Bytes>(properties.totalGlobalMem);
 }
 
+std::int64_t number_of(cudaStream_t stream) {
+  return reinterpret_cast<std::int64_t>(stream);
+}
+
 }  // namespace
 
 CudaStepAllocator::CudaStepAllocator(Native& native, CudaAllocations& allocations,
@@ -53,7 +57,8 @@ CudaStepAllocator& CudaStepAllocator::install(CudaAllocations& allocations,
 }
 
 std::int64_t CudaStepAllocator::current_stream() const {
-  return c10::cuda::getCurrentCUDAStream(device_).id();
+  // Not PyTorch's number of it: one that came from outside has another one than the pool's.
+  return number_of(c10::cuda::getCurrentCUDAStream(device_).stream());
 }
 
 std::byte* CudaStepAllocator::from_region(std::size_t bytes) {
@@ -108,7 +113,7 @@ c10::DataPtr CudaStepAllocator::allocate(std::size_t bytes) {
     return from_native([&] { return native_.allocate(bytes); });
   }
   // Its own deleter would not come by here.
-  void* const untracked = raw_alloc(bytes);
+  void* const untracked = counted(from_native([&] { return native_.raw_alloc(bytes); }), bytes);
   return {untracked, untracked, &release,
           c10::Device(c10::DeviceType::CUDA, c10::cuda::current_device())};
 }
@@ -163,7 +168,7 @@ void CudaStepAllocator::recordStream(const c10::DataPtr& data, c10::cuda::CUDASt
   if (has_regions_ && data.get() != nullptr) {
     const std::lock_guard lock(mutex_);
     if (PlannedRegion* const region = regions_.at(data.get())) {
-      region->used_elsewhere(data.get(), stream.id());
+      region->used_elsewhere(data.get(), number_of(stream.stream()));
       return;
     }
   }

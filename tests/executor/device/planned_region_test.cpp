@@ -1,6 +1,8 @@
 #include "executor/device/planned_region.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <memory>
@@ -33,8 +35,8 @@ class RefusingPages final : public PagedMemory {
     testing::or_throw(to_->map({part}));
     return Error{ErrorCode::condition, "full", "", "", ""};
   }
-  void keep_only(const std::vector<simulator::Mapping>& mappings) override {
-    to_->keep_only(mappings);
+  [[nodiscard]] bool keep_only(const std::vector<simulator::Mapping>& mappings) override {
+    return to_->keep_only(mappings);
   }
 
  private:
@@ -256,6 +258,28 @@ TEST(PlannedRegion, MayBeClosedWhileItsPagesAreLent) {
   EXPECT_FALSE(region.is_over());
   region.free(kept);
   EXPECT_TRUE(region.is_over());
+}
+
+TEST(PlannedRegion, ServesNobodyInAFork) {
+  const TwoPages pages;
+  PlannedRegion& region = *pages.region;
+  region.begin_period(0);
+  std::byte* const first = pages.allocate();
+  ASSERT_NE(first, nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (pages.allocate() != nullptr) _exit(1);
+    if (!region.has(first)) _exit(2);
+    region.free(first);  // what was inherited goes by the books alone
+    region.server().end_period();
+    _exit(region.can_lend() ? 3 : 0);
+  }
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(region.server().is_live(0));
+  EXPECT_NE(pages.allocate(), nullptr);
 }
 
 TEST(PlannedRegion, IsOverOnceWhatWasKeptIsGone) {
