@@ -152,13 +152,7 @@ void MainWindow::connect_views() {
     if (!view || !hit.event.valid()) return;
     if (const auto time = time_of(hit.event)) state_.set_cursor(*time);
   });
-  // A key with Alt may lead to a field that is behind a tab.
-  connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, QWidget* now) {
-    for (QDockWidget* dock : docks_) {
-      const bool is_its_own = now != nullptr && dock->isAncestorOf(now);
-      if (is_its_own && dock->visibleRegion().isEmpty()) dock->raise();
-    }
-  });
+  qApp->installEventFilter(this);
   connect(search_, &SearchBar::closed, timeline_, qOverload<>(&QWidget::setFocus));
   connect(memory_, &MemoryPlot::budget_dragged, this,
           [this](Bytes budget, int drag) { document_.set_budget(budget, counter(), drag); });
@@ -400,6 +394,35 @@ void MainWindow::restore_layout() {
   if (layout.isEmpty() || !restoreState(layout, kLayoutVersion)) return default_layout();
   shares_room_ = settings.value(QStringLiteral("layout_shares_room")).toBool();
   share_room();
+}
+
+QDockWidget* MainWindow::behind_a_tab(const QObject* object) const {
+  const auto* const widget = qobject_cast<const QWidget*>(object);
+  for (QDockWidget* dock : docks_) {
+    if (widget == nullptr || !dock->isAncestorOf(widget)) continue;
+    return dock->visibleRegion().isEmpty() ? dock : nullptr;
+  }
+  return nullptr;
+}
+
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() != QEvent::FocusIn) return QMainWindow::eventFilter(watched, event);
+  if (QDockWidget* const dock = behind_a_tab(watched)) {
+    const Qt::FocusReason reason = static_cast<QFocusEvent*>(event)->reason();
+    if (reason != Qt::TabFocusReason && reason != Qt::BacktabFocusReason) {
+      dock->raise();
+      return false;
+    }
+    // Once it has the focus.
+    QMetaObject::invokeMethod(
+        this,
+        [this, widget = QPointer<QObject>(watched), reason] {
+          if (widget.isNull() || QApplication::focusWidget() != widget) return;
+          if (behind_a_tab(widget) != nullptr) focusNextPrevChild(reason == Qt::TabFocusReason);
+        },
+        Qt::QueuedConnection);
+  }
+  return false;
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

@@ -78,6 +78,9 @@ class MainWindow : public QMainWindow {
  protected:
   bool event(QEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
+  // A key with Alt may lead to a field that is behind a tab, whose view comes to the front then.
+  // Tab, and what Qt does when a button is disabled, passes such views by.
+  bool eventFilter(QObject* watched, QEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
 
@@ -129,6 +132,9 @@ class MainWindow : public QMainWindow {
   QComboBox* shown_ = nullptr;
   QMenuBar* menu_bar_ = nullptr;
   QMenu* view_menu_ = nullptr;
+  // Of a widget; null: nothing is in front of it, or it is in none.
+  [[nodiscard]] QDockWidget* behind_a_tab(const QObject* object) const;
+
   QMap<QString, QDockWidget*> docks_;
   bool shares_room_ = false;  // nobody has moved a separator of the default layout
   // Last: jobs end ahead of the views that they report to.

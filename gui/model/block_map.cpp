@@ -93,6 +93,8 @@ std::vector<BlockMap::There> BlockMap::there_at(EventId event) const {
   std::vector<There> there(sequence_.bytes.size(), There::no);
   const auto set = [&](Slot slot, There how) { there[static_cast<std::size_t>(slot)] = how; };
   for (const Slot slot : sequence_.lasting) set(slot, There::since_before);
+  // What has a home of its own is there in its stays alone.
+  for (const Slot slot : sequence_.adopted) set(slot, There::no);
   for (const auto& [old, made] : sequence_.carried) set(old, There::since_before);
   for (const Slot slot : sequence_.made_before) set(slot, There::since_before);
   for (const Slot slot : sequence_.wrapping) set(slot, There::since_before);

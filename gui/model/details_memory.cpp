@@ -19,6 +19,23 @@ std::string at_and_takes(Nanoseconds begin, Nanoseconds end) {
   return "at " + format_time(begin) + ", takes " + format_time(end - begin);
 }
 
+std::string words_of(simulator::CopyMode mode) {
+  switch (mode) {
+    case simulator::CopyMode::lane:
+      return "beside compute";
+    case simulator::CopyMode::compute:
+      return "in the compute stream";
+    case simulator::CopyMode::blocking:
+      break;
+  }
+  return "while the CPU waits";
+}
+
+std::string words_of_copies(simulator::CopyMode out, simulator::CopyMode in) {
+  if (out == in) return ", copied out and back " + words_of(out);
+  return ", copied out " + words_of(out) + " and back " + words_of(in);
+}
+
 }  // namespace
 
 void DetailsWriter::saved(SavedId id) {
@@ -154,8 +171,7 @@ std::string DetailsWriter::decision_of(SavedId id) const {
   std::string text = simulator::name_of(decision.decision);
   const bool away = x_.simulated->schedule.tenant_of[id.index()].valid();
   if (decision.decision == simulator::Decision::offload) {
-    text += away ? std::string(", copied ") + simulator::name_of(decision.copy_out) + " out, " +
-                       simulator::name_of(decision.copy_in) + " back"
+    text += away ? words_of_copies(decision.copy_out, decision.copy_in)
                  : ", but it stays (see the note)";
   }
   return recorded.row >= 0 ? text : text + "; it is held for what runs again";

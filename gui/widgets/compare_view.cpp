@@ -4,9 +4,11 @@
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QScopeGuard>
 #include <QSignalBlocker>
 #include <QSplitter>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "gui/widgets/value_texts.h"
 
@@ -14,6 +16,7 @@ namespace stowage::gui {
 namespace {
 
 constexpr int kColumns = 4;
+constexpr int kMostWidth = 16;  // of a value, in letters
 
 }  // namespace
 
@@ -40,7 +43,6 @@ CompareView::CompareView(PlanDocument& document, ViewState& state, QWidget* pare
   rows_->setRootIsDecorated(false);
   rows_->setUniformRowHeights(true);
   rows_->setAccessibleName(tr("Figures and their differences"));
-  rows_->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   // The names give way where there is little room, and take what is left.
   rows_->header()->setStretchLastSection(false);
   rows_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
@@ -233,6 +235,14 @@ void CompareView::show_sides(const Side& before, const Side& after) {
 void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& before,
                        const QString& after) {
   rows_->setHeaderLabels({tr("Figure"), before, after, tr("Difference")});
+  const auto fit_columns = qScopeGuard([this] {
+    // A value of a line's length is cut; its tool tip has all of it.
+    const int most = kMostWidth * fontMetrics().horizontalAdvance(QLatin1Char('m'));
+    for (int i = 1; i < kColumns; ++i) {
+      rows_->resizeColumnToContents(i);
+      rows_->setColumnWidth(i, std::min(rows_->columnWidth(i), most));
+    }
+  });
   QFont bold = rows_->font();
   bold.setBold(true);
   std::string section;

@@ -50,9 +50,7 @@ PlanTreeView::PlanTreeView(PlanDocument& document, ViewState& state, Explanation
   tree_->setItemDelegateForColumn(PlanTreeModel::pin_column, new QStyledItemDelegate(tree_));
   const int widths[PlanTreeModel::columns] = {18, 6, 16, 3, 6, 6, 5};
   for (int i = 0; i < PlanTreeModel::columns; ++i) tree_->setColumnWidth(i, widths[i] * em);
-  // Names give way where there is little room, and take what is left.
   tree_->header()->setStretchLastSection(false);
-  tree_->header()->setSectionResizeMode(PlanTreeModel::name_column, QHeaderView::Stretch);
   tree_->installEventFilter(this);
   tree_->viewport()->installEventFilter(this);
   filter_->installEventFilter(this);
@@ -214,7 +212,18 @@ bool PlanTreeView::eventFilter(QObject* watched, QEvent* event) {
     menu.exec(at);
     return true;
   }
+  if (event->type() == QEvent::Resize && watched == tree_->viewport()) give_names_the_rest();
   return QWidget::eventFilter(watched, event);
+}
+
+void PlanTreeView::give_names_the_rest() {
+  constexpr int kLeast = 10;  // letters
+  int left = tree_->viewport()->width();
+  for (int i = 0; i < PlanTreeModel::columns; ++i) {
+    if (i != PlanTreeModel::name_column) left -= tree_->columnWidth(i);
+  }
+  const int least = kLeast * fontMetrics().horizontalAdvance(QLatin1Char('m'));
+  tree_->setColumnWidth(PlanTreeModel::name_column, std::max(left, least));
 }
 
 void PlanTreeView::expand_found() {

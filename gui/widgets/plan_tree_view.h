@@ -55,6 +55,8 @@ class PlanTreeView : public QWidget {
   void select_in_state();
   void show_selection();
   void expand_found();
+  // What the other columns leave of the width, and where that is little a name's begin at least.
+  void give_names_the_rest();
 
   PlanDocument& document_;
   ViewState& state_;

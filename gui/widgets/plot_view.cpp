@@ -186,8 +186,7 @@ void PlotView::keyPressEvent(QKeyEvent* event) {
 }
 
 void PlotView::leaveEvent(QEvent*) {
-  pointer_.reset();
-  state_.set_cursor(std::nullopt);
+  pointer_.reset();  // the cursor stays: what it shows is looked at next
 }
 
 void PlotView::mousePressEvent(QMouseEvent* event) {

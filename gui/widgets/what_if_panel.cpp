@@ -12,8 +12,14 @@
 namespace stowage::gui {
 namespace {
 
-constexpr const char* kCards[] = {"16GB", "24GB", "32GB",  "40GB", "48GB",
-                                  "80GB", "96GB", "141GB", "192GB"};
+// What a card is called, and the memory that its driver tells of: GiB where the name says GB.
+struct Card {
+  const char* name;
+  const char* memory;
+};
+constexpr Card kCards[] = {{"16 GB", "16GiB"}, {"24 GB", "24GiB"},   {"32 GB", "32GiB"},
+                           {"40 GB", "40GiB"}, {"48 GB", "48GiB"},   {"80 GB", "80GiB"},
+                           {"96 GB", "96GiB"}, {"141 GB", "140GiB"}, {"192 GB", "179GiB"}};
 
 }  // namespace
 
@@ -73,7 +79,10 @@ QWidget* WhatIfPanel::make_budgets() {
       tr("The budget with which the step runs on a card of this size: what the CUDA context takes "
          "is off"));
   card_->addItem(tr("choose a card"));
-  for (const char* size : kCards) card_->addItem(QLatin1String(size), QLatin1String(size));
+  for (const Card& card : kCards) {
+    card_->addItem(tr("%1 (%2)").arg(QLatin1String(card.name), QLatin1String(card.memory)),
+                   QLatin1String(card.memory));
+  }
   host_->setAccessibleName(tr("Budget of the host"));
   host_->setToolTip(
       tr("Most pinned memory that the plan may take on the host: 64GB (1000-based) or 64GiB; "

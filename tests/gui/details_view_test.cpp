@@ -96,7 +96,8 @@ TEST_F(DetailsViewTest, AnEditIsSeenInTheDetailsOnceItIsReplayed) {
   ASSERT_TRUE(document_.set_decision(rows, simulator::Decision::offload));
   settle();
   const QString text = QString::fromStdString(details_text(view_.details()));
-  EXPECT_TRUE(text.contains("Decision: offload")) << text.toStdString();
+  EXPECT_TRUE(text.contains("Decision: offload, copied out and back beside compute"))
+      << text.toStdString();
   show(view_, 560, 640);
   picture(view_, "details");
   state_.select({Selection::Kind::layer, trace.saved.layer[rows[0].index()].value});

@@ -6,6 +6,7 @@
 #include <QComboBox>
 #include <QDialog>
 #include <QDirIterator>
+#include <QDockWidget>
 #include <QFile>
 #include <QGroupBox>
 #include <QLabel>
@@ -20,6 +21,7 @@
 #include "gui/widgets/details_view.h"
 #include "gui/widgets/pareto_view.h"
 #include "tests/gui/window.h"
+#include "tests/gui_model/spin.h"
 
 namespace stowage::gui {
 namespace {
@@ -180,6 +182,46 @@ TEST_F(Keys, CancelEndsMemoryAgainstTimeAndSaysWhatItCancelled) {
   // Points of the search that is over do not come any more.
   window_.settle();
   EXPECT_TRUE(pareto->search().points().empty());
+}
+
+TEST_F(Keys, ComputeKeepsItsViewInFront) {
+  open(testing::kLlama);
+  auto* pareto = qobject_cast<ParetoView*>(window_.view("pareto"));
+  window_.raise_view("pareto");
+  if (!window_.isActiveWindow()) QApplication::setActiveWindow(&window_);
+  pareto->start_button().setFocus(Qt::MouseFocusReason);
+  QTest::mouseClick(&pareto->start_button(), Qt::LeftButton);
+  ASSERT_TRUE(pareto->search().busy());
+  ASSERT_TRUE(testing::spin_until([&] { return !pareto->start_button().isEnabled(); }));
+  QApplication::processEvents();  // the focus has gone on
+  EXPECT_TRUE(in_front(*pareto));
+  window_.action("cancel")->trigger();
+  window_.settle();
+  EXPECT_TRUE(in_front(*pareto));
+}
+
+TEST_F(Keys, TabLeavesTheViewsInFrontThatAre) {
+  open(testing::kSmallCpu);
+  if (!window_.isActiveWindow()) QApplication::setActiveWindow(&window_);
+  timeline().setFocus();
+  const auto front = [&] {
+    QStringList names;
+    for (const QDockWidget* dock : window_.findChildren<QDockWidget*>()) {
+      if (in_front(*dock)) names << dock->objectName();
+    }
+    return names;
+  };
+  const QStringList before = front();
+  std::set<QWidget*> seen;
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_NE(QApplication::focusWidget(), nullptr);
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+    QApplication::processEvents();
+    ASSERT_EQ(front(), before) << i << " "
+                               << QApplication::focusWidget()->objectName().toStdString();
+    if (!seen.insert(QApplication::focusWidget()).second) break;
+  }
+  EXPECT_GT(seen.size(), 6U) << "it goes round";
 }
 
 TEST_F(Keys, PRaisesWhatIsAliveAndShowsThePeak) {

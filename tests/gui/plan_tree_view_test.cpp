@@ -3,6 +3,7 @@
 #include <QAbstractItemModelTester>
 #include <QAbstractItemView>
 #include <QComboBox>
+#include <QTreeView>
 #include <algorithm>
 
 #include "gui/model/name_search.h"
@@ -427,6 +428,19 @@ TEST_F(PlanTreeViewTest, TwentyThousandSavedTensorsMakeNoWidgets) {
   settle();
   EXPECT_EQ(offloaded(), 20'000);
   EXPECT_EQ(view_.summary().left(34), "20,000 of 20,000 saved tensors off");
+}
+
+TEST_F(PlanTreeViewTest, NamesHaveRoomAtEveryWidth) {
+  open(sample("llama3-8b-l9-fp32-math-h200"));
+  settle();
+  view_.show();
+  const int em = view_.fontMetrics().horizontalAdvance(QLatin1Char('m'));
+  for (int width = 300; width <= 1200; width += 50) {
+    view_.resize(width, 600);
+    QApplication::processEvents();
+    EXPECT_GE(view_.tree().columnWidth(PlanTreeModel::name_column), 10 * em) << width;
+  }
+  EXPECT_GT(view_.tree().columnWidth(PlanTreeModel::name_column), 30 * em) << "what is left";
 }
 
 }  // namespace

@@ -86,13 +86,13 @@ TEST_F(WhatIfPanelTest, ABudgetIsAnEditOfThePlanAndCanBeTakenBack) {
 
 TEST_F(WhatIfPanelTest, ACardGivesTheBudgetWithWhichTheStepRunsOnIt) {
   open(sample("llama3-8b-l9-fp32-math-h200"));
-  panel_.card().setCurrentIndex(panel_.card().findData("80GB"));
+  panel_.card().setCurrentIndex(panel_.card().findData("80GiB"));
   Q_EMIT panel_.card().activated(panel_.card().currentIndex());
   settle();
   const simulator::PlanBudget& budget = document_.current()->plan().budget;
   EXPECT_EQ(budget.on, simulator::PeakKind::reserved);
   EXPECT_EQ(budget.device,
-            planner::reserved_to_fit(document_.trace()->trace, 80'000'000'000).value());
+            planner::reserved_to_fit(document_.trace()->trace, Bytes{80} << 30).value());
 }
 
 TEST_F(WhatIfPanelTest, AKnownLinkSetsBothDirections) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 #include "tests/support/micro_trace.h"
 #include "traces/trace_file.h"
@@ -83,6 +84,27 @@ TEST(BlockMap, InPlannedMemoryBlocksShareNoPageAndAreWhatThePlanHolds) {
     EXPECT_EQ(expect_blocks_of(step, map), offload);
     const std::vector<MemoryBlock> peak = map.at(step->result.peak_event);
     EXPECT_EQ(requested(peak), step->result.peak_requested);
+  }
+}
+
+TEST(BlockMap, WhatStreamsIsThereInItsStaysAlone) {
+  const TracePtr trace = recording("gpt2-bf16-h200");
+  for (const auto mode : {simulator::PlacementMode::planned, simulator::PlacementMode::caching}) {
+    PlanState state = fresh_state(trace->trace);
+    state.plan.placement = mode;
+    state.plan.parameters.emplace();
+    for (const char* const layer : {"layers.0", "layers.5", "layers.11"}) {
+      state.plan.parameters->shards.push_back({layer});
+    }
+    state.plan.parameters->stream = simulator::StreamMode::always;
+    const auto step = simulate(trace, std::make_shared<const PlanState>(state));
+    ASSERT_TRUE(step) << step.error().text();
+    ASSERT_FALSE((*step)->schedule.stays.empty());
+    const BlockMap map(*step, false);
+    const auto& bytes = (*step)->detail.requested;
+    for (std::size_t e = 0; e < bytes.size(); e += 97) {
+      ASSERT_EQ(requested(map.at(EventId(e))), bytes[e]) << e;
+    }
   }
 }
 
