@@ -1,8 +1,7 @@
 // FilePages: the CPU device's pages, those of one memory file. Linux gives pages of zeros, and
-// takes nothing before it is written to. A fork of the process does not have
-// the pages, which would be shared with it: a touch ends it. Their addresses stay taken there, so
-// that nothing else comes to lie where the other process's tensors seem to be, and nothing is
-// mapped or given back.
+// takes nothing before it is written to. A fork of the process does not have the pages, which would
+// be shared with it: a touch ends it. Their addresses stay taken there, so that nothing else comes
+// to lie where the other process's tensors seem to be, and nothing is mapped or given back.
 #pragma once
 
 #include <memory>

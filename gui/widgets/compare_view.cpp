@@ -4,7 +4,6 @@
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QScopeGuard>
 #include <QSignalBlocker>
 #include <QSplitter>
 #include <QVBoxLayout>
@@ -235,14 +234,6 @@ void CompareView::show_sides(const Side& before, const Side& after) {
 void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& before,
                        const QString& after) {
   rows_->setHeaderLabels({tr("Figure"), before, after, tr("Difference")});
-  const auto fit_columns = qScopeGuard([this] {
-    // A value of a line's length is cut; its tool tip has all of it.
-    const int most = kMostWidth * fontMetrics().horizontalAdvance(QLatin1Char('m'));
-    for (int i = 1; i < kColumns; ++i) {
-      rows_->resizeColumnToContents(i);
-      rows_->setColumnWidth(i, std::min(rows_->columnWidth(i), most));
-    }
-  });
   QFont bold = rows_->font();
   bold.setBold(true);
   std::string section;
@@ -270,6 +261,12 @@ void CompareView::fill(const std::vector<ComparedRow>& rows, const QString& befo
                   tr("%1: %2, then %3, %4")
                       .arg(item->text(0), item->text(1), item->text(2),
                            QString::fromStdString(row.whole_difference())));
+  }
+  // A value of a line's length is cut; its tool tip has all of it.
+  const int most = kMostWidth * fontMetrics().horizontalAdvance(QLatin1Char('m'));
+  for (int i = 1; i < kColumns; ++i) {
+    rows_->resizeColumnToContents(i);
+    rows_->setColumnWidth(i, std::min(rows_->columnWidth(i), most));
   }
 }
 

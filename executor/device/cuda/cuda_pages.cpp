@@ -182,7 +182,7 @@ void CudaPages::unmap(Bytes from, Bytes to) {
 }
 
 bool CudaPages::wait() const {
-  int current = 0;
+  int current = device_;
   cudaError_t status = cudaGetDevice(&current);
   if (status == cudaSuccess && current != device_) status = cudaSetDevice(device_);
   if (status == cudaSuccess) status = cudaDeviceSynchronize();
