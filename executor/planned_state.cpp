@@ -78,6 +78,7 @@ void PlannedStep::State::drop_all() {
 
 void PlannedStep::State::begin() {
   const TurnLine::Place place(line_, next_turn(), TurnLine::Failures::dropped);
+  peaks_.begin();
   host_updates_.drop();
   drop_all();
   bool was_active = false;
@@ -117,7 +118,7 @@ void PlannedStep::State::begin() {
       TORCH_CHECK(false, "stowage: ", came_back.error().text());
     }
     // What was made of the pages meanwhile is none of the step's.
-    if (*came_back) device_.reset_peak();
+    if (*came_back) peaks_.begin();
   }
   parameters_.begin();
   optimizer_state_.begin();
@@ -158,7 +159,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::after);
   }
   host_updates_.wait_for_all();
-  report_.memory = device_.memory();
+  report_.memory = peaks_.memory();
   finish(/*streamed_stays=*/report_.on_plan);
   // What was freed behind take_memory(), of a recording or by a program that let go late, is
   // nobody's segments.
@@ -187,6 +188,7 @@ void PlannedStep::State::finish(bool streamed_stays) {
     const std::lock_guard lock(mutex_);
     active_ = false;
   }
+  peaks_.end();
   if (memory_ != nullptr) memory_->end_period();
   gradient_hooks_.remove();
   chains_.end();

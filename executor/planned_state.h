@@ -34,6 +34,7 @@
 #include "executor/saved_view.h"
 #include "executor/segment_runs.h"
 #include "executor/step_cursor.h"
+#include "executor/step_peaks.h"
 #include "executor/step_program.h"
 #include "executor/turn_line.h"
 #include "simulator/lowering/skipped_update.h"
@@ -207,6 +208,7 @@ class PlannedStep::State final : public SegmentHost,
   HostUpdateThread host_updates_;                     // ends ahead of what its work refers to
   std::vector<TenantHolder*> holders_;                // by tenant
   StepReport report_;                                 // but for what the cursor knows
+  StepPeaks peaks_{device_};
   // It has left the plan, if from inside of an event's work: the rest of that is not done.
   bool has_left_ = false;
   // The last step has not put away what streams: it goes on, or the device failed at its end.

@@ -68,7 +68,7 @@ struct PlannedStepOptions {
 
 // What one step did.
 struct StepReport {
-  MemoryStats memory;  // the device's when the step ended, ahead of look_ahead()
+  MemoryStats memory;  // the device's at its end, ahead of look_ahead(); peaks since its begin
   bool on_plan = true;
   std::string first_difference;     // empty when on_plan
   std::int64_t off_plan_packs = 0;  // saved tensors that left outside the plan

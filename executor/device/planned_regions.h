@@ -56,8 +56,8 @@ class RegionHost {
   // A region that is between periods gives back the pages that nothing lies in. False: none could.
   // Waits for the device.
   [[nodiscard]] virtual bool lend() = 0;
-  // Ahead of taking so much back: what the allocator has cached goes. Waits for the device. Error
-  // (condition): a limit is below it.
+  // Ahead of mapping pages, so many bytes of which no region counts yet: what the allocator has
+  // cached goes. Waits for the device. Error (condition): a limit is below it.
   [[nodiscard]] virtual Status make_room(Bytes bytes) = 0;
   // Behind it, whatever came of it.
   virtual void regions_changed() = 0;

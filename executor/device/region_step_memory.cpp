@@ -33,7 +33,13 @@ Result<c10::DataPtr> RegionStepMemory::take_lasting(Bytes bytes) {
 }
 
 Status RegionStepMemory::map_rest() {
-  return with_room([&] {
+  return with_room([&]() -> Status {
+    // All of it is counted already, mapped or not; what the allocator holds besides is not.
+    if (Status status = host_.make_room(0); !status) {
+      return Error{status.error().code,
+                   "planned memory of " + format_bytes(bytes()) + ": " + status.error().message, "",
+                   "", "free what else is there, or allow more"};
+    }
     const std::lock_guard lock(host_.region_lock());
     return region_->map_rest();
   });

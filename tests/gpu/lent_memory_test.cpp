@@ -242,5 +242,34 @@ TEST_F(LentMemory, MakesRoomForAnotherPlan) {
   one.expect_same_step(0);
 }
 
+// A limit bounds what it takes beside what else is there.
+TEST_F(LentMemory, WhatIsThereAlreadyCountsWhenItIsMade) {
+  constexpr Bytes kRest = Bytes{128} << 20;
+  testing::TwinSessions twins(kModel, 4096, "adamw");
+  const simulator::Schedule schedule =
+      simulator::resident_schedule(twins.index(), simulator::PlacementMode::planned);
+  const Bytes planned = simulator::replay(twins.index(), schedule).peak_reserved;
+  const auto create = [&] {
+    return executor::PlannedStep::create(twins.device(), twins.shared_trace(), schedule,
+                                         twins.planned().parameters(),
+                                         {.older = twins.planned().older_tensors()});
+  };
+  const Bytes limit = reserved() + planned + kRest;
+  at::Tensor other = make(2 * kRest);
+  device().set_memory_limit(limit);
+  const auto refused = create();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::condition);
+  EXPECT_NE(refused.error().text().find("are taken, and the limit is"), std::string::npos)
+      << refused.error().text();
+  other.reset();
+  auto plan = testing::or_throw(create());
+  EXPECT_LE(reserved(), limit);
+  device().set_memory_limit(0);
+  static_cast<void>(twins.expect_same_step(*plan, 0));
+  EXPECT_EQ(plan->memory()->report().conflicts, 0);
+  EXPECT_EQ(plan->memory()->report().unforeseen, 0);
+}
+
 }  // namespace
 }  // namespace stowage

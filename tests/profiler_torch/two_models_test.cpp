@@ -73,6 +73,7 @@ struct PlannedNet {
     }
     EXPECT_GT(report->offloaded_bytes, 0);
     EXPECT_TRUE(testing::fetch(hand_device(), net.p.grad()) == expected);
+    memory = report->memory;
   }
 
   TwoLayerNet net;
@@ -80,6 +81,7 @@ struct PlannedNet {
   std::unique_ptr<executor::PlannedStep> plan;
   std::vector<char> expected;
   at::Tensor loss;
+  executor::MemoryStats memory;  // of the last step
 };
 
 TEST(TwoModels, SteppedInTurnAreBitwise) {
@@ -138,6 +140,33 @@ TEST(TwoModels, OneStepWithinAnother) {
     }
     outer.run_backward();
     outer.end();
+  }
+}
+
+// A step's peak is its own, whichever step begins behind it.
+TEST(TwoModels, WhatWasBeforeTheOneWithinIsOfTheOneAroundAlone) {
+  constexpr Bytes kLarge = Bytes{64} << 20;
+  PlannedNet outer(24);
+  PlannedNet inner(40);
+  for (const PlacementMode placement : {PlacementMode::caching, PlacementMode::planned}) {
+    outer.apply(testing::styles()[1], placement);
+    inner.apply(testing::styles()[0], placement);
+    outer.begin();
+    static_cast<void>(
+        at::empty({kLarge}, at::TensorOptions(hand_device().torch_device()).dtype(at::kByte)));
+    inner.begin();
+    outer.plan->resume();
+    outer.run_backward();
+    outer.end();
+    inner.plan->resume();
+    inner.run_backward();
+    inner.end();
+    EXPECT_GE(outer.memory.peak_requested, kLarge);
+    EXPECT_LT(inner.memory.peak_requested, kLarge);
+    outer.begin();
+    outer.run_backward();
+    outer.end();
+    EXPECT_LT(outer.memory.peak_requested, kLarge) << "of the step before";
   }
 }
 

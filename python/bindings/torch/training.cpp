@@ -87,8 +87,7 @@ class PlannedLoop {
  public:
   PlannedLoop(executor::Device& device, const nb::bytes& trace_json, const nb::bytes& plan_json,
               const Named& parameters, const Named& older, nb::object optimizer_state,
-              bool has_trained)
-      : device_(device) {
+              bool has_trained) {
     const auto trace =
         std::make_shared<const Trace>(take(trace_from_json(view_of(trace_json), "trace")));
     const simulator::Plan plan = take(simulator::plan_from_json(view_of(plan_json), "plan"));
@@ -106,14 +105,11 @@ class PlannedLoop {
     has_updates_ =
         std::find(kinds.begin(), kinds.end(), EventKind::parameter_update_begin) != kinds.end();
     training_ = take(
-        PlannedTraining::create(device_, trace, plan, tensors_of(parameters), std::move(options)));
+        PlannedTraining::create(device, trace, plan, tensors_of(parameters), std::move(options)));
   }
 
   void begin() {
-    without_gil([this] {
-      device_.reset_peak();
-      training_->begin();
-    });
+    without_gil([this] { training_->begin(); });
   }
   // Waits for the device; other Python threads run meanwhile.
   nb::dict end() {
@@ -168,7 +164,6 @@ class PlannedLoop {
   }
 
  private:
-  executor::Device& device_;
   std::shared_ptr<std::vector<std::string>> lines_ = std::make_shared<std::vector<std::string>>();
   std::unique_ptr<PlannedTraining> training_;
   bool has_updates_ = false;
