@@ -12,6 +12,7 @@
 
 #include "executor/device/step_memory.h"
 #include "executor/planned_step.h"
+#include "simulator/placement/memory_layout.h"
 #include "simulator/replay/replay.h"
 #include "simulator/schedule/schedule.h"
 #include "tests/profiler_torch/hand_step.h"
@@ -229,7 +230,8 @@ TEST_F(LentMemory, MakesRoomForAnotherPlan) {
   testing::TwinSessions twins(kModel, 4096, "adamw");
   const Bytes whole = one.plan->memory()->bytes();
   ASSERT_GT(whole, Bytes{64} << 20);
-  device().set_memory_limit(2 * whole);  // what the other takes is more: nothing of it streams
+  // What the other takes is more, since nothing of it streams; what else is there counts.
+  device().set_memory_limit(whole + reserved());
   simulator::Schedule schedule =
       simulator::resident_schedule(twins.index(), simulator::PlacementMode::planned);
   auto another = testing::or_throw(executor::PlannedStep::create(
@@ -248,7 +250,8 @@ TEST_F(LentMemory, WhatIsThereAlreadyCountsWhenItIsMade) {
   testing::TwinSessions twins(kModel, 4096, "adamw");
   const simulator::Schedule schedule =
       simulator::resident_schedule(twins.index(), simulator::PlacementMode::planned);
-  const Bytes planned = simulator::replay(twins.index(), schedule).peak_reserved;
+  const Bytes planned =
+      simulator::memory_layout(twins.index(), schedule, device().page_choice()).placement.bytes();
   const auto create = [&] {
     return executor::PlannedStep::create(twins.device(), twins.shared_trace(), schedule,
                                          twins.planned().parameters(),

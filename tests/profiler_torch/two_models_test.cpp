@@ -145,7 +145,7 @@ TEST(TwoModels, OneStepWithinAnother) {
 
 // A step's peak is its own, whichever step begins behind it.
 TEST(TwoModels, WhatWasBeforeTheOneWithinIsOfTheOneAroundAlone) {
-  constexpr Bytes kLarge = Bytes{64} << 20;
+  constexpr Bytes kLarge = Bytes{256} << 20;
   PlannedNet outer(24);
   PlannedNet inner(40);
   for (const PlacementMode placement : {PlacementMode::caching, PlacementMode::planned}) {
