@@ -261,8 +261,11 @@ class Explainer {
     Remedy remedy;
     remedy.kind = RemedyKind::faster_link;
     remedy.bytes_per_second = rate_of(run.bytes, window);
-    remedy.text = "a link that moves " + format_rate(remedy.bytes_per_second) + " here (it moved " +
-                  format_rate(rate_of(run.bytes, row.copy_end - run.begin)) + ")";
+    const std::string moved = format_rate(rate_of(run.bytes, row.copy_end - run.begin));
+    const std::string enough = format_rate(remedy.bytes_per_second);
+    remedy.text = enough == moved
+                      ? "a link that is a little faster here (it moved " + moved + ")"
+                      : "a link that moves " + enough + " here (it moved " + moved + ")";
     row.remedies.push_back(std::move(remedy));
   }
 

@@ -3,6 +3,7 @@
 #include <QClipboard>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QMessageBox>
 #include <QStatusBar>
 #include <QStyle>
 #include <QToolBar>
@@ -44,7 +45,9 @@ void MainWindow::make_file_menu() {
       [this] { save_plan(true); });
   fill_export_menu(*menu->addMenu(tr("&Export")), *this);
   menu->addSeparator();
-  add(menu, "close", tr("&Close file"), tr("Close what is open"), [this] { document_.close(); });
+  add(menu, "close", tr("&Close file"), tr("Close what is open"), [this] {
+    if (may_drop_plan()) document_.close();
+  });
   add(menu, "quit", tr("&Quit"), tr("End the program"), [this] { close(); });
 }
 
@@ -53,7 +56,9 @@ void MainWindow::fill_recent(QMenu* menu) {
   const QStringList files = recent_files();
   for (const QString& file : files) {
     QAction* action = menu->addAction(QString(file).replace('&', QStringLiteral("&&")));
-    connect(action, &QAction::triggered, this, [this, file] { open_file(file); });
+    connect(action, &QAction::triggered, this, [this, file] {
+      if (may_drop_plan()) open_file(file);
+    });
   }
   if (files.isEmpty()) {
     menu->addAction(tr("No file was opened yet"))->setEnabled(false);
@@ -64,6 +69,7 @@ void MainWindow::fill_recent(QMenu* menu) {
 }
 
 void MainWindow::ask_for_file() {
+  if (!may_drop_plan()) return;
   const QStringList files = QFileDialog::getOpenFileNames(
       this, tr("Open"), QFileInfo(document_.file()).absolutePath(),
       tr("Traces, plans and results (*.json *.json.gz *.gz);;All files (*)"));
@@ -85,6 +91,18 @@ void MainWindow::save_plan(bool ask) {
   remember_file(file);
   set_title();
   statusBar()->showMessage(tr("Saved %1").arg(file), 5000);
+}
+
+bool MainWindow::may_drop_plan() {
+  if (!document_.current() || document_.undo_stack().isClean()) return true;
+  QMessageBox question(QMessageBox::Question, tr("Stowage"),
+                       tr("The plan was edited and is not saved."),
+                       QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
+  question.setObjectName(QStringLiteral("unsaved"));
+  question.setDefaultButton(QMessageBox::Save);
+  const int answer = question.exec();
+  if (answer == QMessageBox::Save) save_plan(false);
+  return answer == QMessageBox::Discard || document_.undo_stack().isClean();
 }
 
 void MainWindow::make_edit_menu() {

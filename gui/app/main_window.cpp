@@ -197,11 +197,12 @@ void MainWindow::refresh(bool anew) {
   memory_->show_step(document_.trace(), view, rows);
   if (const SimulatedPtr& current = document_.current()) {
     const simulator::PlanBudget& budget = current->plan().budget;
-    const Bytes peak = view == document_.recorded()
-                           ? planner::peak_of(current->resident(), budget.on)
-                           : current->peak();
-    memory_->set_budget(budget.device, budget.on, current->device_kept, peak);
-    memory_->set_reserved(reserved_lines(*current, view == document_.recorded()));
+    const bool recorded = view == document_.recorded();
+    const Bytes peak =
+        recorded ? planner::peak_of(current->resident(), budget.on) : current->peak();
+    const bool kept = recorded ? peak <= budget.device.value_or(peak) : current->device_kept;
+    memory_->set_budget(budget.device, budget.on, kept, peak);
+    memory_->set_reserved(reserved_lines(*current, recorded));
   } else {
     memory_->set_budget(std::nullopt, simulator::PeakKind::active, true, 0);
     memory_->set_reserved(std::nullopt);
@@ -340,7 +341,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
     if (url.isLocalFile()) files << url.toLocalFile();
   }
   event->acceptProposedAction();
-  open_files(files);
+  if (may_drop_plan()) open_files(files);
 }
 
 void MainWindow::default_layout() {
@@ -426,6 +427,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+  if (!may_drop_plan()) return event->ignore();
   QSettings settings;
   settings.setValue(QStringLiteral("geometry"), saveGeometry());
   settings.setValue(QStringLiteral("layout"), saveState(kLayoutVersion));

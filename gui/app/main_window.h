@@ -42,7 +42,7 @@ class MainWindow : public QMainWindow {
   QDockWidget* add_view(const QString& id, const QString& title, QWidget* widget,
                         Qt::DockWidgetArea area);
 
-  // In whatever order: open_files() of the model.
+  // In whatever order: open_files() of the model. Asks nobody about edits of what was open.
   void open_files(const QStringList& files);
   void open_file(const QString& file);
   // Layout and size as they were left; where nothing was left, the default.
@@ -100,6 +100,8 @@ class MainWindow : public QMainWindow {
   void fill_recent(QMenu* menu);
   void ask_for_file();
   void save_plan(bool ask);
+  // Where the plan was edited and is not saved, asks whether to save it, ahead of what drops it.
+  [[nodiscard]] bool may_drop_plan();
   void copy_command();
   void copy_run_command();
   void copy(const std::string& command);

@@ -298,9 +298,7 @@ void DetailsWriter::stall(const StallRow& s) {
                                 : "the copy out of ") +
           s.site + " (" + format_bytes(s.bytes) + ")",
       {Kind::transfer, s.transfer});
-  row("Where",
-      "in " + s.layer + ", " + s.phase + ", from " + format_time(s.start) + " to " +
-          format_time(s.start + s.duration),
+  row("Where", "in " + s.layer + ", " + s.phase + ", at " + format_time(s.start),
       {Kind::stall, s.stall});
   neighbours(s);
   row("Why", s.why_text);

@@ -43,10 +43,14 @@ void DetailsWriter::step() {
     row("Dtype", run.dtype + (run.autocast.empty() ? "" : ", autocast to " + run.autocast));
   }
   if (!run.optimizer.empty()) row("Optimizer", run.optimizer);
+  const auto outermost = std::count_if(recording.ops.parent.begin(), recording.ops.parent.end(),
+                                       [](OpId parent) { return !parent.valid(); });
+  const auto inside = static_cast<std::int64_t>(recording.ops.size()) - outermost;
   row("Holds",
-      report::count_of(static_cast<std::int64_t>(recording.ops.size()), "op") + ", " +
+      report::count_of(outermost, "op") + ", " +
           report::count_of(static_cast<std::int64_t>(recording.saved.size()), "saved tensor") +
           ", " + report::count_of(static_cast<std::int64_t>(recording.storages.size()), "storage"));
+  if (inside > 0) row("Inside these ops", report::with_commas(inside) + " more");
   machine();
   times_and_peaks();
 }

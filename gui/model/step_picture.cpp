@@ -299,9 +299,9 @@ std::vector<report::Span> grouped(const std::vector<report::Span>& stalls,
   return spans;
 }
 
-StepPicturePtr view_of(const Trace& trace, const report::Timeline& timeline, StallWaits waits,
-                       MemoryView memory, Source source, const StepPicturePtr& recorded,
-                       const StepRows* again) {
+std::shared_ptr<StepPicture> view_of(const Trace& trace, const report::Timeline& timeline,
+                                     StallWaits waits, MemoryView memory, Source source,
+                                     const StepPicturePtr& recorded, const StepRows* again) {
   auto view = std::make_shared<StepPicture>();
   view->memory = std::move(memory);
   view->memory.active = counter_of(view->memory, timeline.active);
@@ -362,11 +362,16 @@ StepPicturePtr planned_view(const Simulated& simulated, const StepPicturePtr& re
   const Trace& trace = simulated.step_trace();
   const report::Timeline timeline =
       report::simulated_timeline(trace, simulated.schedule, simulated.result, simulated.detail);
-  return view_of(
+  auto view = view_of(
       trace, timeline, stall_waits(*simulated.index, simulated.result, simulated.detail),
       planned_memory(simulated, recorded, timeline.time),
       simulated.trace->machine == MachineKind::recorded ? Source::predicted : Source::assumed,
       recorded, simulated.rows.get());
+  if (simulated.schedule.host_bytes > 0) {
+    view->host = {report::host_use(simulated.schedule, simulated.detail),
+                  simulated.schedule.host_bytes, simulated.plan().budget.host};
+  }
+  return view;
 }
 
 StepPicturePtr recorded_view(const TraceData& data) {

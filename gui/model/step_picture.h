@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "gui/model/span_index.h"
 #include "gui/model/stall_waits.h"
 #include "gui/model/view_state.h"
+#include "report/host_use.h"
 #include "report/timeline.h"
 #include "traces/trace.h"
 
@@ -67,6 +69,13 @@ struct LaneView {
   std::string why_empty;       // then: in words, and what to do about it
 };
 
+// What the plan has on the host.
+struct HostView {
+  report::HostUse use;          // no points: nothing is there
+  Bytes arena = 0;              // what the plan takes for it, all the time
+  std::optional<Bytes> budget;  // of the plan, on that
+};
+
 struct StepPicture {
   Source source = Source::measured;
   Nanoseconds end = 0;
@@ -76,6 +85,7 @@ struct StepPicture {
   StallWaits waits;
   std::vector<report::PhaseSpan> phases;
   MemoryView memory;
+  HostView host;
 
   [[nodiscard]] const LaneView& lane(LaneKind kind) const {
     return lanes[static_cast<std::size_t>(kind)];

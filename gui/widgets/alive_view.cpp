@@ -47,6 +47,7 @@ SortedItem* alive_row(const report::Alive& alive, const QString& what, Bytes byt
   item->setToolTip(kSize, exact_bytes_text(bytes));
   item->set_number(kSize, bytes);
   item->set_number(kShare, bytes);
+  item->setToolTip(kUse, use);
   return item;
 }
 
@@ -241,7 +242,7 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   rows_->setAccessibleDescription(
       tr("Return selects, F shows it in the timeline, Ctrl+C copies all rows as text"));
   const int em = fontMetrics().horizontalAdvance(QLatin1Char('m'));
-  constexpr int kWidths[] = {13, 5, 5, 8, 13, 11, 7, 18, 8, 8};
+  constexpr int kWidths[] = {13, 5, 5, 8, 19, 11, 7, 18, 8, 8};
   for (int i = 0; i < kAliveColumns; ++i) rows_->setColumnWidth(i, kWidths[i] * em);
   rows_->installEventFilter(this);
   auto* top = new QHBoxLayout;
@@ -317,17 +318,19 @@ void AliveView::refresh() {
       at_cursor ? index.at(report::event_at(times, *state_.cursor())) : index.at_peak();
   bytes_ = alive.bytes;
   const bool is_launch_time = recorded && trace.gpu.size() > 0;
+  const std::vector<Nanoseconds>& on_device = recorded ? *x->device_times : times;
   const QString moment = time_text(times[alive.event.index()]);
   title_->setText(
       tr("%1 at %2 of the %3 step, %4")
           .arg(bytes_text(alive.bytes),
-               is_launch_time ? tr("%1 of launch time").arg(moment) : moment,
+               is_launch_time ? tr("%1 of launch time (%2 on the device)")
+                                    .arg(moment, time_text(on_device[alive.event.index()]))
+                              : moment,
                recorded ? tr("recorded") : tr("planned"),
                QString::fromStdString(report::place(report::moment_at(trace, alive.event)))));
   // Those at hand are of the planned step.
   const bool has_uses = !recorded || !x->simulated->rows;
   const auto uses = has_uses ? x->uses : std::make_shared<const report::StorageUses>(trace);
-  const std::vector<Nanoseconds>& on_device = recorded ? *x->device_times : times;
   const report::BytesByUse by_use =
       report::bytes_by_use(trace, *uses, alive, on_device, on_device.back());
   use_->setText(QString::fromStdString(report::use_headline(by_use)));

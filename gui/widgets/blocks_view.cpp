@@ -240,8 +240,8 @@ void BlocksView::refresh() {
   strip_->show_blocks(trace, blocks_, map_->memory(), [this](const MemoryBlock& block) {
     return described(map_->trace(), tensors_, block);
   });
-  frame_selected();
   fill();
+  frame_selected();
 }
 
 void BlocksView::make_map(const SimulatedPtr& of, bool recorded) {
@@ -299,6 +299,19 @@ void BlocksView::frame_selected() {
     storage = map_->trace().saved.storage[row];
   }
   strip_->select(storage);
+  mark_row(storage);
+}
+
+void BlocksView::mark_row(StorageId storage) {
+  for (int i = 0; storage.valid() && i < rows_->topLevelItemCount(); ++i) {
+    QTreeWidgetItem* item = rows_->topLevelItem(i);
+    const Selection of = SortedItem::link_of(item);
+    const bool is_it = (of.kind == Selection::Kind::storage && of.row == storage.value) ||
+                       (of.kind == Selection::Kind::saved &&
+                        map_->trace().saved.storage[static_cast<std::size_t>(of.row)] == storage);
+    if (is_it) return rows_->setCurrentItem(item);
+  }
+  rows_->setCurrentItem(nullptr);
 }
 
 void BlocksView::select(const Selection& link) {

@@ -50,6 +50,7 @@ class BlocksView : public QWidget {
   void say_title(EventId event, Nanoseconds time, bool recorded);
   void fill();
   void frame_selected();
+  void mark_row(StorageId storage);  // none: no row
   void select(const Selection& link);
   void copy() const;
 

@@ -36,7 +36,7 @@ CompareView::CompareView(PlanDocument& document, ViewState& state, QWidget* pare
       tr("Another file: a plan for this trace, a trace, or a result of stowage "
          "execute or verify"));
   pin_->setCheckable(true);
-  pin_->setText(tr("Pi&n"));
+  pin_->setText(tr("Set as baseli&ne"));
   pin_->setToolTip(tr("Keeps the plan as it is now as what later ones are compared with"));
   rows_->setColumnCount(kColumns);
   rows_->setRootIsDecorated(false);
@@ -146,7 +146,7 @@ void CompareView::refresh() {
         return Replayed{before, planned_view(*before, recorded)};
       });
       return show_sides(
-          {document_.has_pin() ? tr("pinned") : tr("before"), facts_of(*before), made_.view},
+          {document_.has_pin() ? tr("baseline") : tr("before"), facts_of(*before), made_.view},
           current);
     }
     case What::resident: {

@@ -1,5 +1,6 @@
-// The desktop's style with a frame around fields and buttons where colours are high contrast:
-// styles shade their frames from the window's colour, and black has no darker shade.
+// The desktop's style with frames around fields, buttons, boxes to check, the tab in front and the
+// part of a scroll bar that moves, and plain arrows in trees, where colours are high contrast:
+// styles shade these from the window's colour, and black has no darker shade.
 #pragma once
 
 #include <QProxyStyle>
@@ -20,6 +21,8 @@ class ContrastStyle : public QProxyStyle {
   using QProxyStyle::polish;
   void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
                      const QWidget* widget = nullptr) const override;
+  void drawControl(ControlElement element, const QStyleOption* option, QPainter* painter,
+                   const QWidget* widget = nullptr) const override;
   void drawComplexControl(ComplexControl control, const QStyleOptionComplex* option,
                           QPainter* painter, const QWidget* widget = nullptr) const override;
 };

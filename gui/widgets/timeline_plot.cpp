@@ -38,10 +38,14 @@ int TimelinePlot::header_height() const {
   return 2 * line_height() + 6;
 }
 
-// Those of the lanes, one for the lifetime of what is selected, one for the link, one for all of
-// the step.
+// One for the lifetime of what is selected, one for the link, one for the host where something is
+// there, one for all of the step.
+int TimelinePlot::rows_below() const {
+  return view() && view()->host.arena > 0 ? 4 : 3;
+}
+
 int TimelinePlot::total_rows() const {
-  int rows = 3;
+  int rows = rows_below();
   for (const LaneView& lane : view()->lanes) {
     rows += std::max(1, static_cast<int>(lane.rows.size()));
   }
@@ -55,12 +59,12 @@ QSize TimelinePlot::minimumSizeHint() const {
 // As high as the lanes are with rows of a comfortable height.
 QSize TimelinePlot::sizeHint() const {
   const int rows = view() ? total_rows() : 11;
-  const int lanes = view() ? static_cast<int>(view()->lanes.size()) + 3 : 10;
+  const int lanes = view() ? static_cast<int>(view()->lanes.size()) + rows_below() : 10;
   return {960, header_height() + rows * (line_height() + 4) + lanes * kLaneGap + 4};
 }
 
 int TimelinePlot::row_height() const {
-  const int lanes = static_cast<int>(view()->lanes.size()) + 3;
+  const int lanes = static_cast<int>(view()->lanes.size()) + rows_below();
   const int room = height() - header_height() - lanes * kLaneGap - 2;
   return std::clamp(room / total_rows(), line_height() - 4, 2 * line_height());
 }
@@ -68,12 +72,17 @@ int TimelinePlot::row_height() const {
 QRect TimelinePlot::lifetime_rect() const {
   if (!view()) return {};
   const int lanes = static_cast<int>(view()->lanes.size());
-  const int y = header_height() + (total_rows() - 3) * row_height() + lanes * kLaneGap;
+  const int y = header_height() + (total_rows() - rows_below()) * row_height() + lanes * kLaneGap;
   return {plot().left(), y, plot().width(), row_height()};
 }
 
 QRect TimelinePlot::link_rect() const {
   return view() ? lifetime_rect().translated(0, row_height() + kLaneGap) : QRect();
+}
+
+QRect TimelinePlot::host_rect() const {
+  const bool is_there = view() && view()->host.arena > 0;
+  return is_there ? link_rect().translated(0, row_height() + kLaneGap) : QRect();
 }
 
 QRect TimelinePlot::row_rect(LaneKind kind, std::size_t row) const {
@@ -119,6 +128,7 @@ QString TimelinePlot::describe(const QPoint& at) const {
              QString::fromStdString(lifetime_text(*lifetime())), word_for(view()->source));
   }
   if (link_rect().contains(at)) return link_words(at);
+  if (host_rect().contains(at)) return host_words(at);
   const auto found = find(at);
   if (!found) return {};
   const SpanInfo& info = found->row->infos[found->span];
@@ -159,6 +169,18 @@ QString TimelinePlot::link_words(const QPoint& at) const {
   return tr("link: %1 out, %2 back (%3)\nthe fastest copy of the step has %4")
       .arg(rate_text(use.out[pixel]), rate_text(use.back[pixel]), word_for(view()->source),
            rate_text(use.most));
+}
+
+QString TimelinePlot::host_words(const QPoint& at) const {
+  const HostView& host = view()->host;
+  const TimeAxis axis = this->axis();
+  const auto begin = static_cast<Nanoseconds>(axis.time_at(at.x() - plot().left()));
+  const auto end = static_cast<Nanoseconds>(axis.time_at(at.x() - plot().left() + 1));
+  QString text = tr("host: %1 in use of the %2 that the plan takes there (%3)")
+                     .arg(bytes_text(host.use.most_in(begin, std::max(begin + 1, end))),
+                          bytes_text(host.arena), word_for(view()->source));
+  if (host.budget) text += tr("\nits budget there is %1").arg(bytes_text(*host.budget));
+  return text;
 }
 
 // Of a stall's span: what its longest one waits for, and how many there are.
@@ -224,6 +246,7 @@ void TimelinePlot::render(QPainter& painter, QImage& canvas) {
   const auto name_of_string = [this](StringId id) { return text_of(id); };
   paint_lifetime(painter, axis);
   paint_link(painter, axis);
+  paint_host(painter, axis);
   paint_minimap(painter, axis);
   for (const LaneView& lane : view()->lanes) {
     const QRect first = row_rect(lane.kind);
@@ -301,7 +324,9 @@ void TimelinePlot::paint_waits(QPainter& painter) {
 }
 
 QRect TimelinePlot::minimap_rect() const {
-  return view() ? link_rect().translated(0, row_height() + kLaneGap) : QRect();
+  if (!view()) return {};
+  const QRect above = host_rect().isEmpty() ? link_rect() : host_rect();
+  return above.translated(0, row_height() + kLaneGap);
 }
 
 TimeAxis TimelinePlot::whole_step() const {
@@ -374,6 +399,35 @@ void TimelinePlot::paint_link(QPainter& painter, const TimeAxis& axis) {
     painter.fillRect(at, middle + 1, 1, down, theme().lane(LaneKind::h2d));
   }
   painter.fillRect(area.left(), middle, area.width(), 1, theme().frame);
+}
+
+// A dashed line: what the plan takes. A line of the budget's colour: its budget.
+void TimelinePlot::paint_host(QPainter& painter, const TimeAxis& axis) {
+  constexpr Bytes kNear = 4;  // times what the plan takes; a line further up would flatten the rest
+  const QRect area = host_rect();
+  if (area.isEmpty()) return;
+  const HostView& host = view()->host;
+  painter.fillRect(QRect(area.left(), area.top() - kLaneGap + 1, width(), 1), theme().grid);
+  const bool has_line = host.budget && *host.budget / kNear <= host.arena;
+  const Bytes top = std::max(host.arena, has_line ? *host.budget : 0);
+  const auto rows = [&](Bytes bytes) {
+    const double share = static_cast<double>(bytes) / static_cast<double>(top);
+    return static_cast<int>(std::ceil(share * (area.height() - 3)));
+  };
+  for (int x = 0; x < area.width(); ++x) {
+    const auto begin = static_cast<Nanoseconds>(axis.time_at(x));
+    const auto end = static_cast<Nanoseconds>(axis.time_at(x + 1));
+    const int high = rows(host.use.most_in(begin, std::max(begin + 1, end)));
+    painter.fillRect(area.left() + x, area.bottom() - high, 1, high,
+                     theme().storage(StorageClass::optimizer_state));
+  }
+  const auto line = [&](Bytes bytes, const QPen& pen) {
+    painter.setPen(pen);
+    const int y = area.bottom() - rows(bytes);
+    painter.drawLine(area.left(), y, area.right(), y);
+  };
+  line(host.arena, QPen(theme().text, 1, Qt::DashLine));
+  if (has_line) line(*host.budget, QPen(theme().budget, 2));
 }
 
 // High: in use. Low: it lies there. Hatched: nothing uses it any more. A dotted line: it is away.
@@ -504,6 +558,10 @@ void TimelinePlot::render_still(QPainter& painter) {
   const QRect link = link_rect();
   painter.fillRect(QRect(0, link.top() - kLaneGap + 1, left, 1), theme().grid);
   painter.drawText(QRect(10, link.top(), left - 12, link.height()), Qt::AlignVCenter, tr("Link"));
+  if (const QRect host = host_rect(); !host.isEmpty()) {
+    painter.fillRect(QRect(0, host.top() - kLaneGap + 1, left, 1), theme().grid);
+    painter.drawText(QRect(10, host.top(), left - 12, host.height()), Qt::AlignVCenter, tr("Host"));
+  }
   const QRect mini = minimap_rect();
   painter.fillRect(QRect(0, mini.top() - kLaneGap + 1, left, 1), theme().grid);
   painter.drawText(QRect(10, mini.top(), left - 12, mini.height()), Qt::AlignVCenter,

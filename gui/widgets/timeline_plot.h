@@ -30,6 +30,9 @@ class TimelinePlot : public PlotView {
   // Below the lanes: the lifetime of what is selected, and below that how much of the link is used.
   [[nodiscard]] QRect lifetime_rect() const;
   [[nodiscard]] QRect link_rect() const;
+  // Below the link: the bytes on the host, as high as the larger of what the plan takes there and
+  // its budget for that, if that is near. Empty: the plan has nothing there.
+  [[nodiscard]] QRect host_rect() const;
   // The lowest row: all of the step, however little of it is seen above, and which part that is. A
   // press or a drag in it goes there.
   [[nodiscard]] QRect minimap_rect() const;
@@ -61,6 +64,7 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] int header_height() const;
   [[nodiscard]] int line_height() const;
   [[nodiscard]] int total_rows() const;
+  [[nodiscard]] int rows_below() const;  // the lanes
   [[nodiscard]] QString original_words(const SpanInfo& info) const;
   [[nodiscard]] QString link_words(const QPoint& at) const;
   [[nodiscard]] QString stall_words(const SpanInfo& info, const QString& name) const;
@@ -70,6 +74,8 @@ class TimelinePlot : public PlotView {
   [[nodiscard]] int row_height() const;
   void paint_lifetime(QPainter& painter, const TimeAxis& axis);
   void paint_link(QPainter& painter, const TimeAxis& axis);
+  void paint_host(QPainter& painter, const TimeAxis& axis);
+  [[nodiscard]] QString host_words(const QPoint& at) const;
   [[nodiscard]] TimeAxis whole_step() const;
   void paint_minimap(QPainter& painter, const TimeAxis& axis);
   void paint_background(QPainter& painter);

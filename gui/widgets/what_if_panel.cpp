@@ -142,22 +142,35 @@ void WhatIfPanel::take_host_budget() {
 }
 
 void WhatIfPanel::take_card() {
-  const QString size = card_->currentData().toString();
-  card_->setCurrentIndex(0);
-  if (size.isEmpty() || !document_.trace()) return;
+  if (card_->currentIndex() <= 0 || !document_.trace()) return;
   forget_problem();
-  const Bytes bytes = parse_size(size.toStdString()).value();
-  const auto budget = planner::reserved_to_fit(document_.trace()->trace, bytes);
+  const auto budget = budget_of_card();
   if (budget) {
-    document_.set_budget(*budget, simulator::PeakKind::reserved);
+    document_.set_budget(budget->bytes, budget->on);
     return;
   }
-  // A recording on a CPU has no reserved bytes: the card's size is then the budget itself.
-  if (document_.trace()->resident_cached.peak_reserved < 0) {
-    document_.set_budget(bytes, simulator::PeakKind::active);
-    return;
-  }
+  card_->setCurrentIndex(0);
   say(tr("Card"), budget.error());
+}
+
+Result<WhatIfPanel::CardBudget> WhatIfPanel::budget_of_card() const {
+  const TraceData& trace = *document_.trace();
+  const Bytes bytes = parse_size(card_->currentData().toString().toStdString()).value();
+  const auto budget = planner::reserved_to_fit(trace.trace, bytes);
+  if (budget) return CardBudget{*budget, simulator::PeakKind::reserved};
+  // A recording on a CPU has no reserved bytes: the card's size is then the budget itself.
+  if (trace.resident_cached.peak_reserved < 0)
+    return CardBudget{bytes, simulator::PeakKind::active};
+  return budget.error();
+}
+
+// The card goes once the budget is another one.
+void WhatIfPanel::show_card() {
+  if (card_->currentIndex() <= 0) return;
+  const auto of_card = document_.trace() ? budget_of_card() : Error{};
+  const bool is_it = of_card && document_.state()->plan.budget.device == of_card->bytes &&
+                     document_.state()->plan.budget.on == of_card->on;
+  if (!is_it) card_->setCurrentIndex(0);
 }
 
 void WhatIfPanel::show_pins() {
@@ -173,6 +186,7 @@ void WhatIfPanel::refresh() {
   for (QWidget* part : std::initializer_list<QWidget*>{host_, card_, plan_}) {
     part->setEnabled(open);
   }
+  show_card();
   if (!open) return host_->clear();
   // What somebody is typing stays.
   if (host_->hasFocus() && host_->isModified()) return;

@@ -45,6 +45,13 @@ class WhatIfPanel : public QWidget {
   // A card's size becomes a budget on reserved bytes, less what the CUDA context takes
   // (planner::reserved_to_fit); of a recording on a CPU one on active bytes.
   void take_card();
+  struct CardBudget {
+    Bytes bytes = 0;
+    simulator::PeakKind on = simulator::PeakKind::reserved;
+  };
+  // Of the card that is chosen and the trace that is open.
+  [[nodiscard]] Result<CardBudget> budget_of_card() const;
+  void show_card();
   void refresh();
   void say(const QString& what, const Error& error);
   void forget_problem();

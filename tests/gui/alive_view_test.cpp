@@ -1,6 +1,7 @@
 #include "gui/widgets/alive_view.h"
 
 #include <QHeaderView>
+#include <QRegularExpression>
 
 #include "report/inspect.h"
 #include "tests/gui/workbench.h"
@@ -136,6 +137,17 @@ TEST_F(AliveViewTest, UsesOfARecordedStepGoByTheDevicesTime) {
   // The logits are dead once forward is over, most of a second into the step.
   const QString use = view_.rows().topLevelItem(0)->text(4);
   EXPECT_TRUE(use.startsWith("dead since 8") && use.endsWith(" ms")) << use.toStdString();
+}
+
+TEST_F(AliveViewTest, TheMomentOfARecordedStepIsSaidOnBothClocks) {
+  open(sample("vit-fp32-h200"));
+  state_.set_shown(Shown::recorded);
+  settle();
+  const QRegularExpression moment(
+      QStringLiteral(" at ([0-9.]+ m?s) of launch time \\(([0-9.]+ m?s) on the device\\)"));
+  const auto found = moment.match(view_.title());
+  ASSERT_TRUE(found.hasMatch()) << view_.title().toStdString();
+  EXPECT_NE(found.captured(1), found.captured(2));
 }
 
 TEST_F(AliveViewTest, APlanTakesItsRowsAway) {

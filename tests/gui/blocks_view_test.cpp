@@ -48,7 +48,12 @@ TEST_F(BlocksViewTest, AtThePeakEachBlockHasItsAddressItsModuleAndItsMaker) {
   window_.settle();
   ASSERT_TRUE(timeline().lifetime().has_value());
   EXPECT_EQ(timeline().lifetime()->storage, logits.storage);
+  ASSERT_NE(rows.currentItem(), nullptr) << "it is marked in the table";
+  EXPECT_EQ(rows.currentItem()->text(1), "4.20 GB");
+  EXPECT_EQ(rows.currentItem()->text(2), "head");
   picture("blocks_selected");
+  window_.state().select({});
+  EXPECT_EQ(rows.currentItem(), nullptr);
 }
 
 TEST_F(BlocksViewTest, TheyFollowTheCursorAndTheMemoryOfThePlan) {

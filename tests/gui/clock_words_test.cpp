@@ -22,6 +22,22 @@ TEST_F(ClockWords, ARecordedStepOfAGpuIsOnLaunchTimeAndSaysSo) {
   EXPECT_NE(planned.copy(beside), recorded.copy(beside));
 }
 
+// The curve of a recorded step is not that of the plan, and neither is what its budget comes to.
+TEST_F(ClockWords, ARecordedStepKeepsABudgetOrNotByItsOwnPeak) {
+  open(testing::kVit);
+  planner::PlanRequest request;
+  request.budget = 7'000'000'000;
+  request.budget_on = simulator::PeakKind::reserved;
+  request.placement = simulator::PlacementMode::planned;
+  window_.document().find_plan(std::move(request));
+  window_.settle();
+  EXPECT_TRUE(memory().labels().budget.text.endsWith(": kept"));
+  state().set_shown(Shown::recorded);
+  window_.settle();
+  EXPECT_TRUE(memory().labels().budget.text.endsWith(": not kept"))
+      << memory().labels().budget.text.toStdString();
+}
+
 TEST_F(ClockWords, OnACpuThereIsButOne) {
   open(testing::kSmallCpu);
   EXPECT_EQ(memory().clock_words(), "");

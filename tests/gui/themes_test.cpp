@@ -5,7 +5,9 @@
 #include <QAbstractSpinBox>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QStyleFactory>
+#include <QStyleOption>
 
 #include "gui/widgets/theme.h"
 #include "gui/widgets/value_texts.h"
@@ -83,6 +85,46 @@ class Themes : public testing::Hands {
       EXPECT_GE(best(false), ratio) << widget->accessibleName().toStdString();
     }
     EXPECT_GT(seen, 8);
+  }
+  // The tab in front, and the part of a scroll bar that moves: something at their edges stands out.
+  void expect_marked(double ratio) {
+    const auto best = [](QWidget& widget, const QRect& of) {
+      const QImage image = widget.grab().toImage();
+      const QColor behind = widget.palette().color(QPalette::Window);
+      double most = 0;
+      for (int i = 0; i < 3; ++i) {
+        most = std::max(most,
+                        contrast_ratio(image.pixelColor(of.left() + i, of.center().y()), behind));
+      }
+      return most;
+    };
+    int tabs = 0;
+    for (QTabBar* bar : window_.findChildren<QTabBar*>()) {
+      if (bar->visibleRegion().isEmpty() || bar->count() < 2) continue;
+      ++tabs;
+      for (int i = 0; i < bar->count(); ++i) {
+        const bool is_current = i == bar->currentIndex();
+        EXPECT_EQ(best(*bar, bar->tabRect(i)) >= ratio, is_current)
+            << bar->tabText(i).toStdString();
+      }
+    }
+    EXPECT_GT(tabs, 1);
+    int sliders = 0;
+    for (QScrollBar* bar : window_.findChildren<QScrollBar*>()) {
+      if (bar->visibleRegion().isEmpty() || bar->minimum() == bar->maximum()) continue;
+      ++sliders;
+      QStyleOptionSlider option;
+      option.initFrom(bar);
+      option.orientation = bar->orientation();
+      option.minimum = bar->minimum();
+      option.maximum = bar->maximum();
+      option.pageStep = bar->pageStep();
+      option.sliderPosition = option.sliderValue = bar->value();
+      const QRect slider = bar->style()->subControlRect(QStyle::CC_ScrollBar, &option,
+                                                        QStyle::SC_ScrollBarSlider, bar);
+      EXPECT_GE(best(*bar, slider), ratio) << bar->parentWidget()->objectName().toStdString();
+    }
+    EXPECT_GT(sliders, 1);
   }
   // Hints of empty fields and what is disabled, as they are painted.
   void expect_hints_readable() {
@@ -165,6 +207,8 @@ TEST_F(Themes, TheWindowInHighContrastIsReadable) {
   look(palette_of(Qt::black, Qt::black, Qt::white), 21, "contrast");
   EXPECT_TRUE(Theme::of(memory().palette()).contrast);
   expect_framed(4.5);
+  tab("Alive");
+  expect_marked(4.5);
 }
 
 }  // namespace

@@ -93,6 +93,14 @@ TEST_F(WhatIfPanelTest, ACardGivesTheBudgetWithWhichTheStepRunsOnIt) {
   EXPECT_EQ(budget.on, simulator::PeakKind::reserved);
   EXPECT_EQ(budget.device,
             planner::reserved_to_fit(document_.trace()->trace, Bytes{80} << 30).value());
+  EXPECT_EQ(panel_.card().currentData().toString(), "80GiB") << "while it is what is planned for";
+  type(panel_.budget(), "36GB");
+  settle();
+  EXPECT_EQ(panel_.card().currentIndex(), 0);
+  document_.undo_stack().undo();
+  document_.undo_stack().undo();
+  settle();
+  EXPECT_FALSE(document_.current()->plan().budget.device.has_value());
 }
 
 TEST_F(WhatIfPanelTest, AKnownLinkSetsBothDirections) {
