@@ -346,8 +346,27 @@ Bytes moved(const LaneView& lane, const TimeRange& range) {
   return sum;
 }
 
+// Time that a span of any row covers.
 Nanoseconds busy(const LaneView& lane, const TimeRange& range) {
-  return lane.rows.empty() ? 0 : lane.rows[0].spans.covered(range.begin, range.end);
+  if (lane.rows.empty()) return 0;
+  if (lane.rows.size() == 1) return lane.rows[0].spans.covered(range.begin, range.end);
+  std::vector<TimeRange> spans;
+  for (const LaneRow& row : lane.rows) {
+    for (std::size_t i = 0; i < row.spans.size(); ++i) {
+      const TimeRange inside{std::max(row.spans.begin(i), range.begin),
+                             std::min(row.spans.end(i), range.end)};
+      if (inside.begin < inside.end) spans.push_back(inside);
+    }
+  }
+  std::sort(spans.begin(), spans.end(),
+            [](const TimeRange& a, const TimeRange& b) { return a.begin < b.begin; });
+  Nanoseconds sum = 0;
+  Nanoseconds until = range.begin;
+  for (const TimeRange& each : spans) {
+    sum += std::max<Nanoseconds>(0, each.end - std::max(until, each.begin));
+    until = std::max(until, each.end);
+  }
+  return sum;
 }
 
 }  // namespace

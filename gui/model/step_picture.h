@@ -108,7 +108,7 @@ using StepPicturePtr = std::shared_ptr<const StepPicture>;
 // What lies in a range of time.
 struct RangeFigures {
   Nanoseconds duration = 0;
-  Nanoseconds compute = 0;  // busy
+  Nanoseconds compute = 0;  // busy: something runs, on whichever stream
   Nanoseconds stall = 0;
   Bytes d2h = 0;  // moved; of a copy that is cut, its share
   Bytes h2d = 0;
@@ -117,7 +117,7 @@ struct RangeFigures {
   Bytes memory_begin = 0;
   Bytes memory_end = 0;
 };
-// O(log spans + transfers + stalls).
+// O(log spans + transfers + stalls); where compute has several rows, O(spans log spans).
 [[nodiscard]] RangeFigures measure(const StepPicture& view, const TimeRange& range);
 
 // GB/s, 1000-based; 0 for no time.

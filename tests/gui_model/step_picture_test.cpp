@@ -287,6 +287,24 @@ TEST(StepPicture, ARangeIsMeasuredWithTheShareOfACutCopy) {
   EXPECT_EQ(gigabytes_per_second(5, 0), 0);
 }
 
+// Kernels of two streams: [0, 100) and [300, 400) of one, [50, 350) of the other.
+TEST(StepPicture, ARangeIsBusyWhereverAnyStreamWorks) {
+  StepPicture view;
+  for (const auto kind : {LaneKind::layers, LaneKind::launch, LaneKind::compute, LaneKind::d2h,
+                          LaneKind::h2d, LaneKind::stalls}) {
+    view.lanes.push_back({kind, {}, ""});
+  }
+  LaneRow one;
+  one.spans = SpanIndex({0, 300}, {100, 400});
+  LaneRow other;
+  other.spans = SpanIndex({50}, {350});
+  view.lanes[2].rows = std::vector<LaneRow>{one, other};
+  EXPECT_EQ(measure(view, {0, 1000}).compute, 400);
+  EXPECT_EQ(measure(view, {90, 120}).compute, 30);
+  EXPECT_EQ(measure(view, {340, 500}).compute, 60);
+  EXPECT_EQ(measure(view, {400, 500}).compute, 0);
+}
+
 TEST(StepPicture, MemoryHoldsFromOnePointToTheNext) {
   MemoryView memory;
   memory.time = std::vector<Nanoseconds>{0, 100, 100, 200};
