@@ -6,6 +6,7 @@ namespace stowage::gui {
 namespace {
 
 using simulator::Decision;
+using simulator::StatePlace;
 
 // What a layer saves that runs again is neither kept nor offloaded.
 template <Decision decision>
@@ -36,14 +37,14 @@ bool place(PlanDocument& document, const PlanTree::Targets& targets) {
   return document.set_streaming(targets.parameters, stream);
 }
 
-template <bool stream>
+template <StatePlace place>
 bool state_is(const PlanDecisions& decisions, const StreamingLayer& layer) {
-  return state_streams(decisions, layer) == stream;
+  return state_place(decisions, layer) == place;
 }
 
-template <bool stream>
+template <StatePlace place>
 bool place_state(PlanDocument& document, const PlanTree::Targets& targets) {
-  return document.set_state_streaming(targets.state, stream);
+  return document.set_state_place(targets.state, place);
 }
 
 QString tr(const char* text) {
@@ -56,6 +57,7 @@ const std::vector<DecisionKind>& decision_kinds() {
   constexpr QChar kStays(0x25CB);
   constexpr QChar kMoves(0x25CF);
   constexpr QChar kAgain(0x21BB);
+  constexpr QChar kHost(0x25C6);
   const QString stay = QStringLiteral("stay");
   const QString stream = QStringLiteral("stream");
   static const std::vector<DecisionKind> kinds = {
@@ -79,10 +81,16 @@ const std::vector<DecisionKind>& decision_kinds() {
        u'O', kMoves, nullptr, parameters_are<true>, place<true>},
       {"stay_state", stay, tr("Keep the optimizer state on the device"),
        tr("The optimizer state stays on the device."), PlanRowKind::optimizer_state, u'K', kStays,
-       nullptr, state_is<false>, place_state<false>},
+       nullptr, state_is<StatePlace::device>, place_state<StatePlace::device>},
       {"stream_state", stream, tr("Stream the optimizer state"),
        tr("The optimizer state is on the device only for the update of its parameters."),
-       PlanRowKind::optimizer_state, u'O', kMoves, nullptr, state_is<true>, place_state<true>},
+       PlanRowKind::optimizer_state, u'O', kMoves, nullptr, state_is<StatePlace::stream>,
+       place_state<StatePlace::stream>},
+      {"host_state", QStringLiteral("host"), tr("Update on the host"),
+       tr("The host updates the parameters, beside backward: their optimizer state is never on the "
+          "device."),
+       PlanRowKind::optimizer_state, u'H', kHost, nullptr, state_is<StatePlace::host>,
+       place_state<StatePlace::host>},
   };
   return kinds;
 }

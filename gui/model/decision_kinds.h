@@ -13,7 +13,7 @@ namespace stowage::gui {
 
 struct DecisionKind {
   QString id;
-  QString word;    // as in the plan: "keep", "offload", "recompute"; "stay", "stream"
+  QString word;    // as in the plan: "keep", "offload", "recompute"; "stay", "stream", "host"
   QString action;  // "Keep on the device"
   QString help;    // one sentence
   PlanRowKind of;  // saved, parameters or optimizer_state

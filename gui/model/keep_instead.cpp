@@ -73,7 +73,7 @@ bool decide(PlanDocument& document, const KeepInstead& what) {
     return document.set_decision(what.saved, simulator::Decision::keep);
   }
   if (!what.parameters.empty()) return document.set_streaming(what.parameters, false);
-  return !what.state.empty() && document.set_state_streaming(what.state, false);
+  return !what.state.empty() && document.set_state_place(what.state, simulator::StatePlace::device);
 }
 
 }  // namespace

@@ -65,19 +65,6 @@ void add_parameters(const Trace& trace, const PlanDecisions& decisions,
   if (!modes.empty()) plan.parameters->stream = simulator::StreamModes(std::move(modes));
 }
 
-StatePlace place_of(const Trace& trace, const PlanDecisions& decisions,
-                    const StreamingLayer& layer) {
-  const std::vector<bool>& on_host = decisions.optimizer.updated_on_host;
-  const bool is_on_host =
-      !on_host.empty() &&
-      std::any_of(layer.storages.begin(), layer.storages.end(), [&](StorageId storage) {
-        const StorageId owner = trace.storages.parameter[storage.index()];
-        return owner.valid() && on_host[owner.index()];
-      });
-  if (is_on_host) return StatePlace::host;
-  return state_streams(decisions, layer) ? StatePlace::stream : StatePlace::device;
-}
-
 template <class Id>
 void put(std::set<Id>& rows, Id row, bool pinned) {
   pinned ? static_cast<void>(rows.insert(row)) : static_cast<void>(rows.erase(row));
@@ -128,7 +115,7 @@ simulator::Plan rules_of(const TraceData& data, const PlanDecisions& decisions,
   add_parameters(trace, decisions, rows.parameters, plan);
   for (const StreamingLayer& layer : streaming_state_of(trace)) {
     if (rows.state.count(layer.layer) == 0) continue;
-    plan.optimizer.push_back({exact_layer(trace, layer.layer), place_of(trace, decisions, layer)});
+    plan.optimizer.push_back({exact_layer(trace, layer.layer), state_place(decisions, layer)});
   }
   for (const simulator::Structure::Parts& parts : simulator::recorded_parts(trace)) {
     plan.micro_batches.push_back({parts.segment, parts.parts});

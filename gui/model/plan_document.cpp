@@ -261,12 +261,15 @@ bool PlanDocument::set_streaming(const std::vector<StreamingLayer>& layers, bool
                        .arg(counted(layers, "layer")));
 }
 
-bool PlanDocument::set_state_streaming(const std::vector<StreamingLayer>& layers, bool stream) {
+bool PlanDocument::set_state_place(const std::vector<StreamingLayer>& layers,
+                                   simulator::StatePlace place) {
   if (!can_edit() || layers.empty()) return false;
-  return push_rows(
-      with_state_streaming(trace_->trace, rows_now(), layers, stream),
-      (stream ? tr("Stream the optimizer state of %1") : tr("Keep the optimizer state of %1"))
-          .arg(counted(layers, "layer")));
+  const QString words = place == simulator::StatePlace::host ? tr("Update %1 on the host")
+                        : place == simulator::StatePlace::stream
+                            ? tr("Stream the optimizer state of %1")
+                            : tr("Keep the optimizer state of %1");
+  return push_rows(with_state_place(trace_->trace, rows_now(), layers, place),
+                   words.arg(counted(layers, "layer")));
 }
 
 bool PlanDocument::set_pinned_rows(PinnedRows rows) {

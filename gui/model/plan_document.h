@@ -78,7 +78,7 @@ class PlanDocument : public QObject {
   bool set_recompute(const std::vector<LayerId>& layers, const std::vector<SavedId>& rows);
   bool set_streaming(const std::vector<StreamingLayer>& layers, bool stream);
   // Of streaming_state_of().
-  bool set_state_streaming(const std::vector<StreamingLayer>& layers, bool stream);
+  bool set_state_place(const std::vector<StreamingLayer>& layers, simulator::StatePlace place);
   // Edits with the same `drag` >= 0 undo as one. `text`: as somebody wrote it ("60%"); may be
   // empty.
   bool set_budget(std::optional<Bytes> device, simulator::PeakKind on, int drag = -1,

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "planner/streaming_layers.h"
+#include "simulator/plan/optimizer_rules.h"
 #include "simulator/step/segment_row.h"
 
 namespace stowage::gui {
+
+using simulator::StatePlace;
 
 namespace {
 
@@ -168,7 +172,16 @@ std::vector<StreamingLayer> streaming_layers_of(const Trace& trace) {
 }
 
 std::vector<StreamingLayer> streaming_state_of(const Trace& trace) {
-  return by_layer(trace, planner::streaming_layers_of_state(trace));
+  std::vector<StreamingLayer> layers = by_layer(trace, planner::streaming_layers_of_state(trace));
+  for (StreamingLayer& layer : layers) {
+    std::set<StorageId> owners;
+    for (const StorageId storage : layer.storages) {
+      const StorageId owner = trace.storages.parameter[storage.index()];
+      if (owner.valid()) owners.insert(owner);
+    }
+    layer.owners.assign(owners.begin(), owners.end());
+  }
+  return layers;
 }
 
 bool streams(const simulator::Decisions& decisions, const StreamingLayer& layer) {
@@ -211,33 +224,50 @@ PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
   return changed;
 }
 
-bool state_streams(const simulator::Decisions& decisions, const StreamingLayer& layer) {
-  const std::vector<bool>& streams = decisions.optimizer.state_streams;
-  return !streams.empty() &&
-         std::any_of(layer.storages.begin(), layer.storages.end(),
-                     [&](StorageId storage) { return streams[storage.index()]; });
+StatePlace state_place(const simulator::Decisions& decisions, const StreamingLayer& layer) {
+  const auto any = [](const std::vector<bool>& of, const std::vector<StorageId>& rows) {
+    return !of.empty() &&
+           std::any_of(rows.begin(), rows.end(), [&](StorageId row) { return of[row.index()]; });
+  };
+  if (any(decisions.optimizer.updated_on_host, layer.owners)) return StatePlace::host;
+  return any(decisions.optimizer.state_streams, layer.storages) ? StatePlace::stream
+                                                                : StatePlace::device;
 }
 
-PlanDecisions with_state_streaming(const Trace& trace, const PlanDecisions& decisions,
-                                   const std::vector<StreamingLayer>& layers, bool stream) {
+PlanDecisions with_state_place(const Trace& trace, const PlanDecisions& decisions,
+                               const std::vector<StreamingLayer>& layers, StatePlace place) {
   PlanDecisions changed = decisions;
   std::vector<bool>& streams = changed.optimizer.state_streams;
-  if (streams.empty()) streams.assign(trace.storages.size(), false);
   std::vector<bool>& on_host = changed.optimizer.updated_on_host;
+  streams.resize(trace.storages.size(), false);
+  on_host.resize(trace.storages.size(), false);
+  std::set<LayerId> of_owners;
   for (const StreamingLayer& layer : layers) {
-    for (const StorageId storage : layer.storages) {  // it is where it is wanted now
-      const StorageId owner = trace.storages.parameter[storage.index()];
-      if (!on_host.empty() && owner.valid()) on_host[owner.index()] = false;
+    if (state_place(changed, layer) == place) continue;
+    for (const StorageId storage : layer.storages) {
+      streams[storage.index()] = place == StatePlace::stream;
     }
-    if (stream && state_streams(changed, layer)) continue;
-    for (const StorageId storage : layer.storages) streams[storage.index()] = stream;
+    for (const StorageId owner : layer.owners) {
+      of_owners.insert(trace.storages.layer[owner.index()]);
+    }
+  }
+  const std::vector<LayerId> of_updated = simulator::layers_of_updated_parameters(trace);
+  for (std::size_t s = 0; s < of_updated.size(); ++s) {
+    if (of_updated[s].valid() && of_owners.contains(of_updated[s])) {
+      on_host[s] = place == StatePlace::host;
+    }
   }
   // As where no rule is about it.
-  if (std::find(streams.begin(), streams.end(), true) == streams.end()) streams.clear();
-  const std::vector<bool>& before = decisions.optimizer.state_streams;
-  const bool none_before = std::find(before.begin(), before.end(), true) == before.end() &&
-                           on_host == decisions.optimizer.updated_on_host;
-  return streams.empty() && none_before ? decisions : changed;
+  for (std::vector<bool>* each : {&streams, &on_host}) {
+    if (std::find(each->begin(), each->end(), true) == each->end()) each->clear();
+  }
+  const auto is_same = [](const std::vector<bool>& now, const std::vector<bool>& before) {
+    return now == before ||
+           (now.empty() && std::find(before.begin(), before.end(), true) == before.end());
+  };
+  const bool same = is_same(streams, decisions.optimizer.state_streams) &&
+                    is_same(on_host, decisions.optimizer.updated_on_host);
+  return same ? decisions : changed;
 }
 
 }  // namespace stowage::gui

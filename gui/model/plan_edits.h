@@ -36,6 +36,7 @@ struct StreamingLayer {
   LayerId layer;
   Bytes bytes = 0;
   std::vector<StorageId> storages;
+  std::vector<StorageId> owners;  // of optimizer state: the parameters that it belongs to, in order
 };
 // In order of layers (planner/streaming_layers.h). O(storages).
 [[nodiscard]] std::vector<StreamingLayer> streaming_layers_of(const Trace& trace);
@@ -51,14 +52,16 @@ struct StreamingLayer {
 [[nodiscard]] PlanDecisions with_streaming(const Trace& trace, const PlanDecisions& decisions,
                                            const std::vector<StreamingLayer>& layers, bool stream);
 
-// Whether any optimizer state of the layer's parameters streams.
-[[nodiscard]] bool state_streams(const simulator::Decisions& decisions,
-                                 const StreamingLayer& layer);
+// Where the optimizer state of the layer's parameters is: host, where the host updates any of
+// them; else stream, where any of it streams.
+[[nodiscard]] simulator::StatePlace state_place(const simulator::Decisions& decisions,
+                                                const StreamingLayer& layer);
 
-// The optimizer state of these layers' parameters streams or stays; layers of which some streams
-// are as they are when it shall stream. O(storages + layers).
-[[nodiscard]] PlanDecisions with_state_streaming(const Trace& trace, const PlanDecisions& decisions,
-                                                 const std::vector<StreamingLayer>& layers,
-                                                 bool stream);
+// The optimizer state of these layers' parameters is there; layers that are there in part are as
+// they are. The host updates all parameters of a layer or none: rules are by layer.
+// O(storages + layers).
+[[nodiscard]] PlanDecisions with_state_place(const Trace& trace, const PlanDecisions& decisions,
+                                             const std::vector<StreamingLayer>& layers,
+                                             simulator::StatePlace place);
 
 }  // namespace stowage::gui

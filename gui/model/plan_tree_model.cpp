@@ -64,10 +64,14 @@ void PlanTreeModel::compute() {
         row.kind == PlanRowKind::parameters || row.kind == PlanRowKind::optimizer_state;
     if (streams && reason_to_stay(row).empty()) {
       const bool is_state = row.kind == PlanRowKind::optimizer_state;
-      const bool away = now != nullptr && (is_state ? state_streams(*now, tree_->streaming_of(row))
-                                                    : gui::streams(*now, tree_->streaming_of(row)));
+      const StreamingLayer& layer = tree_->streaming_of(row);
+      using simulator::StatePlace;
+      const StatePlace place =
+          is_state && now != nullptr ? state_place(*now, layer) : StatePlace::device;
       (is_state ? shares_[i].state : shares_[i].parameters) = 1;
-      (is_state ? shares_[i].state_away : shares_[i].parameters_away) = away ? 1 : 0;
+      shares_[i].state_away = place == StatePlace::stream ? 1 : 0;
+      shares_[i].state_on_host = place == StatePlace::host ? 1 : 0;
+      shares_[i].parameters_away = !is_state && now != nullptr && gui::streams(*now, layer) ? 1 : 0;
     }
     if (shares_[i].all + shares_[i].parameters + shares_[i].state > 0 &&
         row.kind != PlanRowKind::layer) {
@@ -87,6 +91,7 @@ void PlanTreeModel::Share::add(const Share& inner) {
   parameters_away += inner.parameters_away;
   state += inner.state;
   state_away += inner.state_away;
+  state_on_host += inner.state_on_host;
   decisions += inner.decisions;
   pinned += inner.pinned;
 }
@@ -214,6 +219,12 @@ QStringList PlanTreeModel::streaming_words(const Share& share) {
                                               : tr("optimizer state of %1 of %2 layers streams")
                                                     .arg(share.state_away)
                                                     .arg(share.state));
+  }
+  if (share.state_on_host > 0) {
+    words << (share.state_on_host == share.state ? tr("updated on the host")
+                                                 : tr("%1 of %2 layers updated on the host")
+                                                       .arg(share.state_on_host)
+                                                       .arg(share.state));
   }
   return words;
 }
@@ -397,7 +408,7 @@ QVariant PlanTreeModel::headerData(int section, Qt::Orientation orientation, int
       {QT_TR_NOOP("Decision"),
        QT_TR_NOOP(
            "What the plan does with it: K keeps, O offloads, R recomputes, Shift for a layer's "
-           "parameters, Ctrl+Shift for their optimizer state")},
+           "parameters, Ctrl+Shift for their optimizer state, of which H updates on the host")},
       {QT_TR_NOOP("Pin"),
        QT_TR_NOOP("A search leaves what is pinned as it is: P pins or unpins what is selected")},
       {QT_TR_NOOP("First use"), QT_TR_NOOP("Since step begin, in the planned step; of a layer: of "

@@ -48,6 +48,7 @@ class PlanTreeModel : public QAbstractItemModel {
     std::int32_t parameters_away = 0;
     std::int32_t state = 0;
     std::int32_t state_away = 0;
+    std::int32_t state_on_host = 0;  // of how many the host updates the parameters
     // Decisions that a search could leave alone, and that it does.
     std::int32_t decisions = 0;
     std::int32_t pinned = 0;

@@ -268,6 +268,10 @@ void PlanTreeView::tell() {
     text += tr(" · optimizer state of %1 of %2 layers streams")
                 .arg(count_text(sum.state_away), count_text(sum.state));
   }
+  if (sum.state_on_host > 0) {
+    text += tr(" · %1 of %2 layers updated on the host")
+                .arg(count_text(sum.state_on_host), count_text(sum.state));
+  }
   if (sum.pinned > 0) {
     text +=
         tr(" · %1 of %2 decisions pinned").arg(count_text(sum.pinned), count_text(sum.decisions));

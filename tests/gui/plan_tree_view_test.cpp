@@ -219,7 +219,7 @@ TEST_F(PlanTreeViewTest, ReturnOnOptimizerStateListsWhatCanBeDecidedAboutIt) {
   QTest::keyClick(&view_.tree(), Qt::Key_Return);
   auto* list = view_.tree().viewport()->findChild<QComboBox*>();
   ASSERT_NE(list, nullptr);
-  ASSERT_EQ(list->count(), 2);
+  ASSERT_EQ(list->count(), 3);
   EXPECT_EQ(list->currentData().toString(), "stay_state");
   ASSERT_TRUE(stowage::testing::spin_until([&] { return list->view()->isVisible(); }));
   QTest::keyClick(list->view(), Qt::Key_Down);
@@ -227,6 +227,13 @@ TEST_F(PlanTreeViewTest, ReturnOnOptimizerStateListsWhatCanBeDecidedAboutIt) {
   settle();
   EXPECT_EQ(decision(row).mid(2), "stream");
   EXPECT_EQ(state_.selection().kind, Selection::Kind::storage);
+  // And its key, on the layer that it is in.
+  select({view_.model().tree()->rows[static_cast<std::size_t>(row)].parent});
+  QTest::keyClick(&view_.tree(), Qt::Key_H, Qt::ControlModifier | Qt::ShiftModifier);
+  settle();
+  EXPECT_EQ(decision(row).mid(2), "host");
+  EXPECT_TRUE(view_.summary().contains(" layers updated on the host"))
+      << view_.summary().toStdString();
 }
 
 TEST_F(PlanTreeViewTest, OptimizerStateThatCannotStreamSaysWhyAndIsLeftOut) {
@@ -297,7 +304,7 @@ TEST_F(PlanTreeViewTest, TheMenuOffersEveryKindOfTheTable) {
     if (action->data().isValid()) ids.append(action->data().toString());
   }
   EXPECT_EQ(ids, QStringList({"keep", "offload", "recompute", "stay", "stream", "stay_state",
-                              "stream_state"}));
+                              "stream_state", "host_state"}));
   for (QAction* action : menu.actions()) {
     if (action->data().toString() == "offload") action->trigger();
   }

@@ -94,7 +94,7 @@ class StreamedStateTest : public ::testing::Test {
   std::vector<std::string> streaming(const simulator::Decisions& decisions) {
     std::vector<std::string> names;
     for (const StreamingLayer& layer : streaming_state_of(trace())) {
-      if (state_streams(decisions, layer)) names.push_back(name(layer));
+      if (state_place(decisions, layer) == StatePlace::stream) names.push_back(name(layer));
     }
     return names;
   }
@@ -145,23 +145,23 @@ TEST_F(StreamedStateTest, StreamsAndStaysAndThePeakFallsByItsBytes) {
   Bytes bytes = 0;
   for (const StreamingLayer& layer : layers) bytes += layer.bytes;
   EXPECT_EQ(bytes, 2 * std::int64_t{107'122'176}) << "two moments of each parameter";
-  ASSERT_TRUE(document_.set_state_streaming(layers, true));
+  ASSERT_TRUE(document_.set_state_place(layers, StatePlace::stream));
   settle();
   EXPECT_EQ(peak(), resident - bytes);
   EXPECT_EQ(streaming().size(), layers.size());
   EXPECT_EQ(document_.undo_stack().undoText(), "Stream the optimizer state of 6 layers");
 
-  ASSERT_TRUE(document_.set_state_streaming(inside("layers.1"), false));
+  ASSERT_TRUE(document_.set_state_place(inside("layers.1"), StatePlace::device));
   settle();
   EXPECT_EQ(streaming().size(), layers.size() - 2);
-  ASSERT_TRUE(document_.set_state_streaming(layers, false));
+  ASSERT_TRUE(document_.set_state_place(layers, StatePlace::device));
   settle();
   EXPECT_EQ(peak(), resident);
 }
 
 TEST_F(StreamedStateTest, AnEditIsTakenBackAndMadeAgain) {
   const Bytes resident = peak();
-  ASSERT_TRUE(document_.set_state_streaming(inside("layers.1"), true));
+  ASSERT_TRUE(document_.set_state_place(inside("layers.1"), StatePlace::stream));
   settle();
   EXPECT_EQ(streaming(), kSecond);
   EXPECT_EQ(scheduled(), kSecond);
@@ -179,13 +179,13 @@ TEST_F(StreamedStateTest, AnEditIsTakenBackAndMadeAgain) {
 }
 
 TEST_F(StreamedStateTest, AnEditThatChangesNothingIsNone) {
-  EXPECT_FALSE(document_.set_state_streaming(inside("layers.1"), false));
-  EXPECT_FALSE(document_.set_state_streaming({}, true));
+  EXPECT_FALSE(document_.set_state_place(inside("layers.1"), StatePlace::device));
+  EXPECT_FALSE(document_.set_state_place({}, StatePlace::stream));
   // Rules by which all of it stays are as good as none.
   open_plan(R"({"schema": "stowage-plan/1", "optimizer": [{"layer": "*", "state": "device"}]})");
-  EXPECT_FALSE(document_.set_state_streaming(inside("layers.1"), false));
+  EXPECT_FALSE(document_.set_state_place(inside("layers.1"), StatePlace::device));
   open_plan(kSecondLayer);
-  EXPECT_FALSE(document_.set_state_streaming(inside("layers.1"), true));
+  EXPECT_FALSE(document_.set_state_place(inside("layers.1"), StatePlace::stream));
   EXPECT_EQ(document_.undo_stack().count(), 0);
 }
 
@@ -199,7 +199,7 @@ TEST_F(StreamedStateTest, ALayerOfWhichSomeStreamsIsLeftAsItIs) {
   ASSERT_EQ(layers.size(), 2U) << "c is decided about with b";
   EXPECT_EQ(streaming(), Names({"b"}));
   ASSERT_EQ(scheduled(), Names({"b.c"}));
-  ASSERT_TRUE(document_.set_state_streaming(layers, true));
+  ASSERT_TRUE(document_.set_state_place(layers, StatePlace::stream));
   settle();
   EXPECT_EQ(scheduled(), Names({"a", "b.c"}));
   EXPECT_EQ(written(), Names({"a", "b"}));
@@ -253,7 +253,7 @@ TEST_F(StreamedStateTest, AStepThatComputesAgainStreamsItToo) {
       in_recording(*now().index, document_.trace()->calls, in_step(*now().index, before));
   EXPECT_EQ(back.optimizer, before.optimizer);
 
-  ASSERT_TRUE(document_.set_state_streaming(inside("head"), true));
+  ASSERT_TRUE(document_.set_state_place(inside("head"), StatePlace::stream));
   settle();
   const Names edited{"layers.1.attn", "layers.1.mlp", "head"};
   EXPECT_EQ(streaming(), edited);
@@ -267,7 +267,7 @@ TEST_F(StreamedStateTest, AStepThatComputesAgainStreamsItToo) {
 }
 
 TEST_F(StreamedStateTest, AnEditedPlanIsSavedAndOpenedAgain) {
-  ASSERT_TRUE(document_.set_state_streaming(inside("layers.1"), true));
+  ASSERT_TRUE(document_.set_state_place(inside("layers.1"), StatePlace::stream));
   settle();
   const QString file = folder_.filePath("saved.json");
   const Status saved = document_.save_plan(file);
@@ -362,7 +362,47 @@ TEST_F(StreamedStateTest, GradientsStayAsThePlanHasThem) {
   EXPECT_EQ(on_host(), 12);
 }
 
-// Nor about who updates. The updates have a lane of their own, and each says what it is.
+// The host updates a layer, or all; the peak falls by their state and more, and the plan says so.
+TEST_F(StreamedStateTest, TheHostUpdatesWhatIsDecidedSo) {
+  const Bytes resident = peak();
+  const std::vector<StreamingLayer> second = inside("layers.1");
+  ASSERT_TRUE(document_.set_state_place(second, StatePlace::host));
+  EXPECT_EQ(document_.undo_stack().undoText(), "Update 2 layers on the host");
+  settle();
+  EXPECT_LE(peak(), resident - 9'455'616 - 18'895'872);
+  EXPECT_EQ(now().detail.host_updates.size(), 12U);
+  EXPECT_FALSE(document_.set_state_place(second, StatePlace::host));
+  const auto places = [&](const simulator::Decisions& decisions) {
+    std::vector<StatePlace> all;
+    for (const StreamingLayer& layer : streaming_state_of(trace())) {
+      all.push_back(state_place(decisions, layer));
+    }
+    return all;
+  };
+  const std::vector<StatePlace> wanted = places(*now().decisions);
+  EXPECT_EQ(std::count(wanted.begin(), wanted.end(), StatePlace::host), 2);
+  const simulator::Plan plan = plan_for_writing(now(), "");
+  auto resolved = simulator::resolve_optimizer(trace(), plan.optimizer);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().text();
+  simulator::Decisions read;
+  read.optimizer = std::move(resolved).value();
+  EXPECT_EQ(places(read), wanted);
+
+  // Streamed, its state is wanted on the device again.
+  ASSERT_TRUE(document_.set_state_place(second, StatePlace::stream));
+  settle();
+  EXPECT_EQ(now().detail.host_updates.size(), 0U);
+  EXPECT_EQ(streaming(), kSecond);
+  ASSERT_TRUE(document_.set_state_place(streaming_state_of(trace()), StatePlace::host));
+  settle();
+  EXPECT_EQ(streaming(), Names());
+  EXPECT_GT(now().detail.host_updates.size(), 12U);
+  for (int edits = 0; edits < 3; ++edits) document_.undo_stack().undo();
+  settle();
+  EXPECT_EQ(peak(), resident);
+}
+
+// The updates have a lane of their own, and each says what it is.
 TEST_F(StreamedStateTest, UpdatesOnTheHostStayAsThePlanHasThem) {
   EXPECT_EQ(planned_view(now())->lanes.size(), 6U);
   open_plan(
