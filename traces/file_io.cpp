@@ -14,6 +14,8 @@
 #include <memory>
 #include <new>
 
+#include "traces/size_text.h"
+
 namespace stowage {
 namespace {
 
@@ -152,7 +154,7 @@ Result<std::string> read_all(int fd, const std::string& name, std::int64_t max_b
     made += static_cast<std::size_t>(got);
     if (made > static_cast<std::size_t>(max_bytes)) {
       return file_error(ErrorCode::bad_input, name,
-                        "is larger than " + std::to_string(max_bytes) + " bytes",
+                        "is larger than " + format_bytes(max_bytes, ByteUnits::binary),
                         "this is no file that Stowage writes");
     }
   }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "traces/file_io.h"
+#include "traces/size_text.h"
 
 namespace stowage {
 namespace {
@@ -66,7 +67,7 @@ Result<std::string> gunzip(std::string_view packed, const std::string& name,
   for (;;) {
     if (made == out.size()) {
       if (made > limit) {
-        return bad(name, "unpacks to more than " + std::to_string(max_bytes) + " bytes",
+        return bad(name, "unpacks to more than " + format_bytes(max_bytes, ByteUnits::binary),
                    "this is no file that Stowage writes");
       }
       // One byte above the limit is enough to know that it is exceeded.
@@ -95,7 +96,7 @@ Result<std::string> gunzip(std::string_view packed, const std::string& name,
     return bad(name, "corrupt gzip" + detail, hint);
   }
   if (made > limit) {
-    return bad(name, "unpacks to more than " + std::to_string(max_bytes) + " bytes",
+    return bad(name, "unpacks to more than " + format_bytes(max_bytes, ByteUnits::binary),
                "this is no file that Stowage writes");
   }
   out.resize(made);

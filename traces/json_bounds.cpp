@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "traces/size_text.h"
+
 namespace stowage {
 namespace {
 
@@ -28,7 +30,7 @@ Status check_json_bounds(std::string_view text, const std::string& file, const J
     return beyond(what + ", at byte " + std::to_string(at));
   };
   if (static_cast<std::int64_t>(text.size()) > bounds.bytes) {
-    return beyond("has more than " + std::to_string(bounds.bytes) + " bytes");
+    return beyond("has more than " + format_bytes(bounds.bytes, ByteUnits::binary));
   }
   std::vector<std::int64_t> keys;  // so far, of each open list or object
   std::int64_t values = 0;

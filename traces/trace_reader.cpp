@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "traces/enum_names.h"
+#include "traces/size_text.h"
 
 namespace stowage {
 namespace {
@@ -202,7 +203,8 @@ bool TraceReader::text(std::string& value) {
   if (part_reader_ != nullptr) return from_part(part_reader_->text(value));
   if (skipping_ > 0 || node_->kind == Kind::skipped) return true;
   if (value.size() > limits_.text_bytes) {
-    return fail("is a string of more than " + std::to_string(limits_.text_bytes) + " bytes",
+    return fail("is a string of more than " +
+                    format_bytes(static_cast<Bytes>(limits_.text_bytes), ByteUnits::binary),
                 "this is no trace that Stowage writes");
   }
   if (node_->kind == Kind::text) {

@@ -290,11 +290,12 @@ std::string of_active(const PlanAnswer& answer) {
   return answer.budget_on == simulator::PeakKind::reserved ? " active" : "";
 }
 
-// As it was asked for: the context of a device counts in --fit.
+// As it was asked for: the context of a device counts in --fit. The number can be given as it
+// stands; rounded it might be less than what is kept.
 std::string least_budget(const PlanAnswer& answer, Bytes budget) {
-  const Bytes least = answer.outcome.kept_from;
-  if (!answer.fit) return "a budget of " + std::to_string(least) + " bytes or more";
-  return "--fit " + std::to_string(least + *answer.fit - budget) + " or more";
+  const Bytes least = answer.outcome.kept_from + (answer.fit ? *answer.fit - budget : 0);
+  return (answer.fit ? "--fit " : "a budget of ") + std::to_string(least) +
+         (answer.fit ? " (" : " bytes (") + format_bytes(least, answer.units) + ") or more";
 }
 
 Error what_is_infeasible(const PlanAnswer& answer) {
@@ -309,9 +310,8 @@ Error what_is_infeasible(const PlanAnswer& answer) {
                            ? ""
                            : "of what is allowed (" + outcome.allowed.text() + ") ") +
                       (outcome.pinned > 0 ? "with " + pinned_words(outcome) + " " : "") + "is " +
-                      std::to_string(outcome.floor.bytes) + " bytes" + of_active(answer) +
-                      ", made at " + floor_place(outcome.floor) + "; the budget is " +
-                      std::to_string(budget) + " bytes" +
+                      exact_bytes(outcome.floor.bytes, answer.units) + of_active(answer) +
+                      ", made at " + floor_place(outcome.floor) + "; the budget is " + asked +
                       (of_active(answer).empty() ? "" : " reserved, which are never fewer") +
                       (outcome.floor.bytes > budget ? "" : " and come in pages of 2 MiB");
       error.hint = least_budget(answer, budget) + ", which the tightest plan known keeps" +
@@ -319,10 +319,10 @@ Error what_is_infeasible(const PlanAnswer& answer) {
                    ", a smaller batch, or a model that needs less there";
       break;
     case PlanKind::offload_cannot_help:
-      error.message = "infeasible: " + means_of(outcome) + " cannot lower this peak of " +
-                      std::to_string(planner::peak_of(outcome.resident, answer.budget_on)) +
-                      " bytes, made at " + floor_place(outcome.floor) + "; the budget is " +
-                      std::to_string(budget) + " bytes";
+      error.message =
+          "infeasible: " + means_of(outcome) + " cannot lower this peak of " +
+          exact_bytes(planner::peak_of(outcome.resident, answer.budget_on), answer.units) +
+          ", made at " + floor_place(outcome.floor) + "; the budget is " + asked;
       error.hint = std::string(outcome.allowed.text().empty() ? "" : "to allow more, ") +
                    "a smaller batch, or a model that needs less there";
       break;

@@ -180,7 +180,7 @@ TEST_F(BadInput, ABudgetBelowTheFloor) {
   EXPECT_EQ(count_lines(outcome.err), 1);
   EXPECT_THAT(outcome.err, HasSubstr("stowage: error: infeasible: the floor is "));
   EXPECT_THAT(outcome.err, HasSubstr("in layer layers."));
-  EXPECT_THAT(outcome.err, HasSubstr("the budget is 1000000 bytes"));
+  EXPECT_THAT(outcome.err, HasSubstr("the budget is 1.00 MB (1,000,000 bytes)"));
   EXPECT_THAT(outcome.out, HasSubstr("The floor: "));
   EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
 }

@@ -149,9 +149,8 @@ TEST_F(PlanBudget, ANumberWithoutAUnitMayHaveMeantAPercentage) {
     EXPECT_EQ(cli::verb_plan({trace_, "--budget", budget, "--quiet"}, out, err), 1);
     return err.str();
   };
-  EXPECT_THAT(
-      error_of("60"),
-      HasSubstr("the budget is 60 bytes (a bare number is bytes: did you mean 60% or 60GiB?)"));
+  EXPECT_THAT(error_of("60"),
+              HasSubstr("the budget is 60 B (a bare number is bytes: did you mean 60% or 60GiB?)"));
   EXPECT_THAT(error_of("60B"), Not(HasSubstr("did you mean")));
   EXPECT_THAT(error_of("101"), HasSubstr("did you mean 101MiB?"));
 }

@@ -109,9 +109,11 @@ TEST_F(PlanVerb, JsonHoldsThePlanAndWhatIsKnownAboutIt) {
 TEST_F(PlanVerb, BelowTheFloorItNamesWhoMakesIt) {
   const Outcome outcome = plan({"--budget", "6MB", "-o", folder_.file("p.json")});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err,
-              StartsWith("stowage: error: infeasible: the floor is 6208000 bytes, made at "
-                         "aten::relu_backward in layer layers.0; the budget is 6000000 bytes"));
+  EXPECT_THAT(
+      outcome.err,
+      StartsWith("stowage: error: infeasible: the floor is 6.21 MB (6,208,000 bytes), made at "
+                 "aten::relu_backward in layer layers.0; the budget is 6.00 MB (6,000,000 "
+                 "bytes) (a budget of 6208000 bytes (6.21 MB) or more"));
   EXPECT_EQ(count_lines(outcome.err), 1);
   EXPECT_THAT(outcome.out, HasSubstr("6,208,000 bytes"));
   EXPECT_THAT(outcome.out, HasSubstr("aten::mm, reloaded"));
@@ -167,9 +169,11 @@ TEST_F(PlanVerb, FitsADevice) {
   const Outcome below = plan({"--fit", "6MB"});
   EXPECT_EQ(below.code, 1);
   EXPECT_THAT(below.err, HasSubstr("infeasible: the floor is "));
-  EXPECT_THAT(below.err, HasSubstr(" bytes active, made at "));
-  EXPECT_THAT(below.err, HasSubstr("the budget is 5000000 bytes reserved, which are never fewer"));
+  EXPECT_THAT(below.err, HasSubstr(" bytes) active, made at "));
+  EXPECT_THAT(below.err,
+              HasSubstr("the budget is 5.00 MB (5,000,000 bytes) reserved, which are never fewer"));
   EXPECT_THAT(below.err, HasSubstr("active (reserved bytes are never fewer)"));
+  EXPECT_THAT(below.err, ::testing::ContainsRegex("--fit [0-9]+ \\([0-9.]+ MB\\) or more"));
 }
 
 // With one layer nothing can be away at the peak: its only saved tensor is in use there.
@@ -179,6 +183,8 @@ TEST_F(PlanVerb, SaysWhenOffloadCannotLowerThePeak) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("Offload cannot lower this peak"));
   EXPECT_THAT(outcome.err, HasSubstr("stowage: error: infeasible: offload cannot lower"));
+  EXPECT_THAT(outcome.err,
+              ::testing::ContainsRegex("this peak of [0-9.]+ MB \\([0-9,]+ bytes\\), "));
 }
 
 TEST_F(PlanVerb, APolicyNeedsNoBudgetAndKeepsOrMissesOne) {

@@ -111,6 +111,28 @@ TEST(PlanWords, BytesAreInTheUnitsOfTheBudget) {
   EXPECT_THAT(decimal, HasSubstr("Budget: 2.00 GB (2,000,000,000 bytes) reserved."));
   EXPECT_THAT(decimal, Not(HasSubstr("iB")));
   EXPECT_THAT(words_of({trace, "--fit", "3GiB"}), HasSubstr("Device of 3.00 GiB (3,221,225,472"));
+  EXPECT_THAT(stowage({"plan", trace, "--budget", "0.5GiB", "--quiet"}).err,
+              ::testing::ContainsRegex("the floor is 1\\.[0-9]+ GiB .*the budget is 512 MiB .* "
+                                       "bytes \\(1\\.[0-9]+ GiB\\) or more"));
+}
+
+// At the floor itself nothing is found on a GPU, where pages are reserved: it names what is kept.
+TEST(PlanWords, ABudgetThatIsNamedIsKept) {
+  for (const char* name : {"vit-attribution-fp32-h200", "gpt2-bf16-h200", "gpt2-l6-fp32-cpu"}) {
+    SCOPED_TRACE(name);
+    const std::string trace = sample(name);
+    const Outcome outcome = stowage({"plan", trace, "--budget", "1MB", "--json"});
+    EXPECT_EQ(outcome.code, 1);
+    const Json answer = Json::parse(outcome.out);
+    const auto kept = answer.at("kept_from_bytes").get<std::int64_t>();
+    const auto floor = answer.at("floor").at("bytes").get<std::int64_t>();
+    EXPECT_THAT(outcome.err, HasSubstr("a budget of " + std::to_string(kept) + " bytes ("));
+    EXPECT_EQ(stowage({"plan", trace, "--budget", std::to_string(kept), "--json"}).code, 0);
+    const std::string words = words_of({trace, "--budget", "1MB"}, 1);
+    const bool is_reached = words.find(", and one reaches it") != std::string::npos;
+    const int at_floor = stowage({"plan", trace, "--budget", std::to_string(floor), "--json"}).code;
+    EXPECT_EQ(at_floor, is_reached ? 0 : 1) << words;
+  }
 }
 
 // 24 GiB of active bytes reserve more than a card of 24 GiB has.
@@ -136,6 +158,16 @@ TEST(PlanWords, TwoFiguresOfReservedBytesAreExplained) {
               HasSubstr("The plan runs in the caching allocator's memory"));
   EXPECT_THAT(words_of({sample("mlp-l6-fp32-cpu"), "--budget", "60%"}),
               Not(HasSubstr("The plan runs in")));
+}
+
+// What the caching allocator does is of no concern in planned memory, and most plans run there.
+TEST(PlanWords, TheCachingAllocatorIsRemarkedOnWhereAPlanRunsInIt) {
+  const std::string remark = "note: the allocator finds other blocks in each step";
+  const std::vector<std::string> args = {sample("gpt2-bf16-h200"), "--budget", "80%"};
+  EXPECT_THAT(words_of(args), Not(HasSubstr(remark)));
+  std::vector<std::string> caching = args;
+  caching.insert(caching.end(), {"--placement", "caching"});
+  EXPECT_THAT(words_of(caching), HasSubstr(remark));
 }
 
 TEST(PlanWords, AHostBudgetThatIsTheCauseIsNamedInTheAnswer) {

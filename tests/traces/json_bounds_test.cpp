@@ -24,7 +24,7 @@ std::string refused(const std::string& text) {
 
 TEST(JsonBounds, EachAtItsLimitAndBeyond) {
   EXPECT_EQ(refused(std::string(100, ' ')), "");
-  EXPECT_EQ(refused(std::string(101, ' ')), "has more than 100 bytes");
+  EXPECT_EQ(refused(std::string(101, ' ')), "has more than 100 B");
   EXPECT_EQ(refused("[[[]]]"), "");
   EXPECT_EQ(refused("[[[[]]]]"), "is nested more than 3 levels deep, at byte 3");
   EXPECT_EQ(refused("[0,0,0,0,0,0]"), "");

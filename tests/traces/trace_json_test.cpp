@@ -228,7 +228,7 @@ TEST(TraceJson, RefusesMoreThanATraceMayHold) {
   EXPECT_NE(refused(fewer).find("more than 3 strings"), std::string::npos);
   fewer = fits;
   fewer.text_bytes = 12;
-  EXPECT_EQ(refused(fewer), "/schema/name: is a string of more than 12 bytes");
+  EXPECT_EQ(refused(fewer), "/schema/name: is a string of more than 12 B");
 }
 
 // A table's "n" and the room that is made for it: no more in all than the text can fill.
