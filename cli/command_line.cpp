@@ -263,10 +263,19 @@ std::string CommandLine::help() const {
 }
 
 Status CommandLine::check_values(const Args& args) const {
-  for (std::size_t i = 0; i + 1 < args.size(); ++i) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "--") break;
-    if (std::find(takes_value_.begin(), takes_value_.end(), args[i]) == takes_value_.end())
+    // CLI11 takes the '=' behind a short name for a part of the value: a file "=p.json".
+    const std::string word = option_word(args[i]);
+    if (word != args[i] && !word.starts_with("--") &&
+        std::find(takes_value_.begin(), takes_value_.end(), word) != takes_value_.end()) {
+      return usage_error(args[i] + " is not allowed: a short option has its value behind a space",
+                         word + " " + args[i].substr(word.size() + 1));
+    }
+    if (i + 1 == args.size() ||
+        std::find(takes_value_.begin(), takes_value_.end(), args[i]) == takes_value_.end()) {
       continue;
+    }
     const std::string& value = args[i + 1];
     const bool is_short =
         std::find(short_names_.begin(), short_names_.end(), value) != short_names_.end();
@@ -364,7 +373,14 @@ int run_verb(CommandLine& line, const Args& args, std::ostream& out, std::ostrea
   }
   try {
     const Result<bool> parsed = line.parse(args);
-    if (!parsed) return report_error(console, parsed.error());
+    if (!parsed) {
+      const int code = report_error(console, parsed.error());
+      // As far as it was read: an output that cannot be looked at stays unsaid.
+      console.quiet = line.quiet();
+      console.files = line.files();
+      if (console.files.check()) say_what_stays(console);
+      return code;
+    }
     if (!parsed.value()) {
       out << line.help();
       return 0;

@@ -89,7 +89,8 @@ class CommandLine {
                   std::optional<std::string>& target, std::string help, bool required);
   void add_names(const std::string& names, const std::string& value, std::string help,
                  bool repeats = false);
-  // CLI11 takes the option that follows for a value: `-o --json` would write a file of that name.
+  // CLI11 takes the option that follows for a value: `-o --json` would write a file of that name,
+  // and `-o=p.json` one that begins with '='.
   [[nodiscard]] Status check_values(const Args& args) const;
   [[nodiscard]] OptionDescription& described(const std::string& name);
 

@@ -191,6 +191,9 @@ TEST_F(BadInput, AnOlderFileWhereTheAnswerDidNotGoIsNamed) {
   const std::string remark = "stowage: " + out + " is as it was before: nothing was written to it";
   EXPECT_THAT(err_of({"plan", trace_, "--budget", "1MB", "-o", out}), HasSubstr(remark));
   EXPECT_THAT(err_of({"plan", trace_, "--budget", "1XB", "-o", out}), HasSubstr(remark));
+  EXPECT_THAT(err_of({"plan", trace_, "--bugdet", "1MB", "-o", out}), HasSubstr(remark));
+  EXPECT_THAT(err_of({"plan", trace_, "--bugdet", "1MB", "-o", out, "-q"}),
+              Not(HasSubstr("as it was")));
   EXPECT_THAT(
       err_of({"export", trace_, "--plan", folder_.file("none"), "-o", out, "--format", "svg"}),
       HasSubstr(remark));
@@ -216,6 +219,10 @@ TEST_F(BadInput, AnOptionIsNoValueOfTheOneAheadOfIt) {
               HasSubstr("--color needs a value"));
   EXPECT_THAT(error_of(2, {"inspect", trace_, "--by", "--", "op"}),
               HasSubstr("--by needs a value"));
+  // It was a file "=p.json".
+  EXPECT_THAT(error_of(2, {"plan", trace_, "--budget", "70%", "-o=p.json"}),
+              HasSubstr("-o=p.json is not allowed: a short option has its value behind a space "
+                        "(-o p.json)"));
   EXPECT_THAT(folder_.names(), ElementsAre("t.json.gz"));
   Command command;
   command.args = {"plan", trace_, "--budget", "70%", "-o", "./--json"};
