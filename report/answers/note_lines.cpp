@@ -9,10 +9,13 @@ namespace stowage::report {
 
 namespace {
 
-// Where the reason begins, "stays: ..", or npos.
+// Where what is told of a thing begins, "stays: ..", or npos.
 std::size_t reason_at(std::string_view note) {
-  const std::size_t at = note.find(" stays: ");
-  return at == std::string_view::npos ? at : at + 1;
+  for (const std::string_view told : {" stays: ", " frees nothing: "}) {
+    const std::size_t at = note.find(told);
+    if (at != std::string_view::npos) return at + 1;
+  }
+  return std::string_view::npos;
 }
 
 }  // namespace

@@ -24,6 +24,15 @@ TEST(NoteLines, KnowTheSimulatorsToo) {
             (Lines{"layers.0#1 (and 1 more): stays: its parameter streams"}));
 }
 
+// The 127 saved parameters of a GPT-2 that a policy offloads.
+TEST(NoteLines, SayOnceThatSeveralFreeNothing) {
+  const std::string older = " frees nothing: its storage existed before the step";
+  EXPECT_EQ(note_lines({"embed#0" + older, "head#0" + older, "loss#1 frees nothing: held"}),
+            (Lines{"embed#0 (and 1 more)" + older, "loss#1 frees nothing: held"}));
+  EXPECT_EQ(note_lines({"embed#0:" + older, "head#0:" + older}),
+            (Lines{"embed#0 (and 1 more):" + older}));
+}
+
 TEST(NoteLines, LeaveOthersAsTheyAre) {
   const Lines notes{"x: leaves late", "x: leaves late", ""};
   EXPECT_EQ(note_lines(notes), notes);
