@@ -239,7 +239,14 @@ Result<Nanoseconds> parse_time(std::string_view text) {
   const char* hint = "write a time such as 1.5ms, 20us, 300ns or 2s";
   auto number = split(text, "time", hint);
   if (!number) return std::move(number).error();
-  return convert(text, *number, kTimeUnits, hint);
+  auto time = convert(text, *number, kTimeUnits, hint);
+  if (!time && number->unit.empty()) {
+    Error error = time.error();
+    error.hint =
+        "did you mean " + std::string(trim(text)) + "s or " + std::string(trim(text)) + "ms?";
+    return error;
+  }
+  return time;
 }
 
 std::string format_bytes(Bytes bytes) {

@@ -90,6 +90,7 @@ TEST(ParseTime, ReadsAndRefuses) {
   for (const char* text : {"", "5", "-1ms", "5h", "9223372037s"}) {
     EXPECT_FALSE(parse_time(text)) << text;
   }
+  EXPECT_EQ(parse_time(" 10").error().hint, "did you mean 10s or 10ms?");
 }
 
 TEST(FormatBytes, InBinaryUnits) {
