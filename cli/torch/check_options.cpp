@@ -52,7 +52,7 @@ Status CheckOptions::read_limits() {
     Result<Bytes> size = parse_size(*budget_text);
     if (!size) {
       return usage_error("--budget " + *budget_text + ": " + size.error().message,
-                         "a size such as 24GiB");
+                         size.error().hint);
     }
     budget = *size;
   }

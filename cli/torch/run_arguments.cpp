@@ -8,13 +8,16 @@
 
 namespace stowage::cli {
 
-void RunArguments::declare(CommandLine& line) {
+void RunArguments::declare(CommandLine& line, const std::string& steps_help,
+                           std::int64_t default_steps) {
+  steps = default_steps;
   line.input("--plan", "FILE", plan, "the plan", true);
   line.input("--trace", "FILE", trace,
              "the trace that the plan was made from (default: where the plan says; else the step "
              "is recorded again)");
   line.option("--model", "SPEC", model, "the plan's model, to be sure");
-  line.option("--steps", "N", steps_given, "training steps to run");
+  line.option("--steps", "N", steps_given,
+              steps_help + " (default: " + std::to_string(default_steps) + ")");
   line.option("--memory-limit", "SIZE", limit_given,
               "device memory that the step may use; more is out of memory");
   line.option("--placement", "MODE", placement_given,
@@ -42,8 +45,8 @@ Status RunArguments::check_ranks(const PlanInputs& inputs) const {
   return flags.ranks->check_same("steps", std::to_string(steps), "--steps");
 }
 
-Status RunArguments::read(std::int64_t default_steps) {
-  steps = steps_given.value_or(default_steps);
+Status RunArguments::read() {
+  steps = steps_given.value_or(steps);
   if (steps < 1 || steps > 1'000'000) {
     return usage_error("--steps " + std::to_string(steps) + " is not allowed",
                        "a whole number from 1 to 1000000");

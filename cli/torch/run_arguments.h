@@ -21,19 +21,20 @@ struct RunArguments {
   std::optional<std::string> limit_given;
   std::optional<std::string> placement_given;
   RunFlags flags;
+  std::int64_t steps = 0;  // until read() the default
   // After read():
-  std::int64_t steps = 0;
   std::optional<Bytes> memory_limit;
   bool off_plan = false;
   bool quick = false;  // no more steps than were asked for, whatever else runs on the host
   std::optional<simulator::PlacementMode> placement;  // absent: the plan's
 
-  void declare(CommandLine& line);
+  // `steps_help`: what --steps counts in this verb, whose default is `default_steps`.
+  void declare(CommandLine& line, const std::string& steps_help, std::int64_t default_steps);
   // With --distributed: plan, step and number of steps are the same on all ranks. Behind read().
   // Errors: those of RankStore::check_same().
   [[nodiscard]] Status check_ranks(const PlanInputs& inputs) const;
   // Checks what was given. Errors: usage, also where ranks would share standard input.
-  [[nodiscard]] Status read(std::int64_t default_steps);
+  [[nodiscard]] Status read();
 };
 
 }  // namespace stowage::cli

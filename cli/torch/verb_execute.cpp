@@ -18,6 +18,9 @@ namespace stowage::cli {
 
 namespace {
 
+constexpr const char* kStepsHelp = "training steps to run";
+constexpr std::int64_t kDefaultSteps = 10;
+
 std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run,
                          const std::vector<std::string>& failures) {
   const simulator::Predicted& predicted = inputs.predicted;
@@ -80,7 +83,7 @@ std::string name_of_run(const std::string& mode) {
 }
 
 Result<int> execute_plan(RunArguments& run, Console& console) {
-  if (Status status = run.read(10); !status) return status.error();
+  if (Status status = run.read(); !status) return status.error();
   Result<PlanInputs> inputs =
       load_plan_inputs(*run.plan, run.trace, run.model, run.placement, run.flags, console.files);
   if (!inputs) return inputs.error();
@@ -121,7 +124,7 @@ Result<int> execute_plan(RunArguments& run, Console& console) {
 int verb_execute(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line("execute", "Runs real training steps under a plan");
   RunArguments run;
-  run.declare(line);
+  run.declare(line, kStepsHelp, kDefaultSteps);
   line.flag("--allow-off-plan", run.off_plan,
             "go on when the step is not the plan's: saved tensors leave at once from there on");
   line.detail("Exit code 1 when the run is above the plan's budget, on the device or on the host.");
@@ -147,7 +150,7 @@ struct RunSteps {
   bool digests = false;
 
   void declare(CommandLine& line) {
-    run.declare(line);
+    run.declare(line, kStepsHelp, kDefaultSteps);
     run.flags.declare_group(line);
     line.option("--mode", "NAME", mode, "reference, plain (all of the batch at once) or planned",
                 true);
@@ -177,7 +180,7 @@ struct RunSteps {
   }
 
   [[nodiscard]] Result<int> answer(Console& console) {
-    if (Status status = run.read(10); !status) return status.error();
+    if (Status status = run.read(); !status) return status.error();
     if (!result_descriptor || (*mode != "reference" && *mode != "plain" && *mode != "planned")) {
       return usage_error("--mode and --result-fd are needed");
     }

@@ -237,7 +237,7 @@ void declare_comparison(CommandLine& line, RunArguments& run, std::optional<std:
 
 Result<int> verify_plan(RunArguments& run, const std::optional<std::string>& rtol,
                         const std::optional<std::string>& reference_file, Console& console) {
-  if (Status status = run.read(3); !status) return status.error();
+  if (Status status = run.read(); !status) return status.error();
   const Result<double> tolerance = tolerance_of(rtol);
   if (!tolerance) return tolerance.error();
   if (Status status = check_reference(run, reference_file, rtol); !status) return status.error();
@@ -310,7 +310,7 @@ int verb_verify(const Args& args, std::ostream& out, std::ostream& err) {
   RunArguments run;
   std::optional<std::string> rtol;
   std::optional<std::string> reference_file;
-  run.declare(line);
+  run.declare(line, "training steps to compare; for the times more are run", 3);
   declare_comparison(line, run, rtol, reference_file);
   line.example("stowage verify --plan p.json --json");
   run.flags.declare_ranks(line, "stowage verify --distributed --plan p.json");

@@ -31,6 +31,9 @@ TEST(TorchBadInput, HelpNamesTheDefaultsOfItsVerb) {
     }
     EXPECT_EQ(help.find("(default: fp32)"), std::string::npos);
   }
+  EXPECT_NE(stowage({"execute", "--help"}).out.find("steps to run (default: 10)"),
+            std::string::npos);
+  EXPECT_NE(stowage({"verify", "--help"}).out.find("more are run (default: 3)"), std::string::npos);
   const std::string profile = stowage({"profile", "--help"}).out;
   EXPECT_NE(profile.find("fp32, tf32 (GPU only) or bf16 (default: fp32)"), std::string::npos);
 }

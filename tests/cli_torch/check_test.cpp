@@ -238,6 +238,7 @@ TEST_F(Check, TheCommandLineIsChecked) {
   expect_error(plain({"--update-baseline", "--budget", "1GB"}), 2, "--baseline FILE");
   expect_error(plain({"--budget", "60%"}), 2, "--budget 60%");
   expect_error(plain({"--budget", "1XB"}), 2, "1XB");
+  expect_error(plain({"--budget", "24G"}), 2, "did you mean 24GiB");
   expect_error(plain({"--budget", "1GB", "--budget-on", "all"}), 2, "requested, active");
   expect_error(plain({"--budget", "1GB", "--budget-on", "reserved"}), 2, "no reserved bytes");
   expect_error(plain({"--budget", "1GB", "--steps", "2"}), 2, "third step");

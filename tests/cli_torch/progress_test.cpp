@@ -45,6 +45,12 @@ TEST_F(Progress, NamesTheRunThatIsGoingOn) {
   EXPECT_THAT(on_terminal({"execute", "--plan", job_.plan}).err,
               HasSubstr("stowage: the planned run .."));
   EXPECT_THAT(on_terminal(check_args()).err, HasSubstr("stowage: the checked run .."));
+  const std::string profile =
+      on_terminal({"profile", "mlp:layers=2,width=32", "--batch", "4", "--device", "cpu", "-o",
+                   job_.folder.file("again.json.gz")})
+          .err;
+  EXPECT_THAT(profile, HasSubstr("stowage: clean steps and calibration of the copy lanes .."));
+  EXPECT_THAT(profile, HasSubstr("stowage: observed steps .."));
 }
 
 TEST_F(Progress, IsSilentWhereItIsNotAskedFor) {
