@@ -51,11 +51,13 @@ std::string difference(const simulator::Predicted& then, const simulator::Replay
 Error over_budget(const report::Simulation& simulation, const simulator::Plan& plan,
                   const std::string& plan_file, const std::string& placement) {
   Error error{ErrorCode::condition, "", plan_file, "", ""};
+  const ByteUnits units = units_of(plan.budget.device_text);
   if (!simulation.device_kept) {
-    error.message = std::string("the plan does not keep its budget: the peak ") +
-                    simulator::name_of(plan.budget.on) + " is " +
-                    report::exact_bytes(planner::peak_of(simulation.result, plan.budget.on)) +
-                    ", the budget " + report::exact_bytes(*plan.budget.device);
+    error.message =
+        std::string("the plan does not keep its budget: the peak ") +
+        simulator::name_of(plan.budget.on) + " is " +
+        report::exact_bytes(planner::peak_of(simulation.result, plan.budget.on), units) +
+        ", the budget " + report::exact_bytes(*plan.budget.device, units);
     error.pointer = "/budget/device";
     error.hint = placement.empty()
                      ? "make the plan again with stowage plan, or give it a larger budget"
@@ -64,8 +66,8 @@ Error over_budget(const report::Simulation& simulation, const simulator::Plan& p
                            placement;
   } else {
     error.message = "the plan does not keep its host budget: it puts " +
-                    report::exact_bytes(simulation.result.host_bytes) +
-                    " on the host, the budget is " + report::exact_bytes(*plan.budget.host);
+                    report::exact_bytes(simulation.result.host_bytes, units) +
+                    " on the host, the budget is " + report::exact_bytes(*plan.budget.host, units);
     error.pointer = "/budget/host";
     error.hint = "make the plan again with stowage plan, or give it a larger host budget";
   }

@@ -76,14 +76,14 @@ std::string means_of(const PlanOutcome& outcome) {
   return text.empty() ? "offload" : "what is allowed (" + text + ")";
 }
 
-// A budget on other bytes than reserved ones is no statement about a card.
-std::string over_the_card(const PlanAnswer& answer) {
-  const Bytes reserved = answer.outcome.predicted.peak_reserved;
-  const Bytes budget = answer.outcome.plan.budget.device.value_or(reserved);
-  if (answer.budget_on == simulator::PeakKind::reserved || reserved <= budget) return "";
-  return std::string(" of ") + simulator::name_of(answer.budget_on) + " bytes, but " +
-         exact_bytes(reserved, answer.units) +
-         " are reserved: a card of that size does not hold it (--fit is for a card)";
+// "Within the budget", of which bytes where more is reserved; `rest`: what else is told of it.
+std::string kept_text(const PlanAnswer& answer, const std::string& within,
+                      const std::string& rest) {
+  const std::string over =
+      over_the_card(answer.outcome.plan.budget, answer.outcome.predicted, answer.units);
+  if (over.empty()) return within + rest + ".\n";
+  return within + " of " + simulator::name_of(answer.budget_on) + " bytes" + rest + over +
+         " (--fit is for a card).\n";
 }
 
 // Proven: with what is pinned none is within the budget, in whole pages.
@@ -96,13 +96,12 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
   const PlanOutcome& outcome = answer.outcome;
   switch (outcome.kind) {
     case PlanKind::fits_already:
-      return paint.green("It fits already") +
-             ": the step stays within the budget as it is, so the "
-             "plan moves nothing" +
-             over_the_card(answer) + ".\n";
+      return paint.green("It fits already") + kept_text(answer,
+                                                        ": the step stays within the budget",
+                                                        " as it is, so the plan moves nothing");
     case PlanKind::planned:
       if (!outcome.plan.budget.device) return "Without a budget: the policy's plan as it is.\n";
-      return paint.green("Within the budget") + over_the_card(answer) + ".\n";
+      return kept_text(answer, paint.green("Within the budget"), "");
     case PlanKind::infeasible:
       return paint.red("Infeasible") + ": no " + outcome.allowed.limits("plan") +
              " keeps this budget.\n";

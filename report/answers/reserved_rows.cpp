@@ -27,4 +27,12 @@ void add_reserved(const Simulation& simulation, simulator::PlacementMode placeme
   if (!is_planned) planned();
 }
 
+std::string over_the_card(const simulator::PlanBudget& budget,
+                          const simulator::ReplayResult& result, ByteUnits units) {
+  if (!budget.device || budget.on == simulator::PeakKind::reserved) return "";
+  if (result.peak_reserved <= *budget.device) return "";
+  return ", but " + exact_bytes(result.peak_reserved, units) +
+         " are reserved: a card of that size does not hold it";
+}
+
 }  // namespace stowage::report

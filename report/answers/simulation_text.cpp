@@ -55,7 +55,9 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
   PlotOptions plot;
   plot.width = std::min(style.width, 120);
   plot.unicode = style.unicode;
+  const ByteUnits units = units_of(plan.budget.device_text);
   plot.budget = plan.budget.device;
+  plot.units = units;
   plot.scale = without.peak_requested;
   plot.spans = phase_spans(trace, simulation.detail.time);
   text += draw(curve_of(simulation.detail, with.step_ns), plot) + "\n";
@@ -65,27 +67,28 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
   table.column("resident", Align::right);
   table.column("replayed", Align::right);
   table.column("change", Align::right);
-  const auto bytes = [&table](const char* name, Bytes a, Bytes b) {
-    table.row({name, a < 0 ? "-" : format_bytes(a), b < 0 ? "-" : format_bytes(b), relative(b, a)});
+  const auto bytes = [&](const char* name, Bytes a, Bytes b) {
+    table.row({name, a < 0 ? "-" : format_bytes(a, units), b < 0 ? "-" : format_bytes(b, units),
+               relative(b, a)});
   };
   const auto time = [&table](const char* name, Nanoseconds a, Nanoseconds b) {
     table.row({name, format_time(a), format_time(b), relative(b, a)});
   };
   bytes("peak requested", without.peak_requested, with.peak_requested);
   bytes("peak active", without.peak_active, with.peak_active);
-  add_reserved(simulation, plan.placement, table);
+  add_reserved(simulation, plan.placement, table, units);
   bytes("host", without.host_bytes, with.host_bytes);
   time("step time", without.step_ns, with.step_ns);
   time("stall", without.stall_ns, with.stall_ns);
   bytes("copied out", without.d2h_bytes, with.d2h_bytes);
   bytes("copied back", without.h2d_bytes, with.h2d_bytes);
   text += table.text(2);
-  text += "\nThe peak, " + exact_bytes(with.peak_requested) + " requested, is reached at " +
+  text += "\nThe peak, " + exact_bytes(with.peak_requested, units) + " requested, is reached at " +
           place(simulation.peak_at) + ".\n";
   if (plan.budget.device) {
-    text += std::string("Budget: ") +
-            exact_bytes(*plan.budget.device, units_of(plan.budget.device_text)) + " " +
-            simulator::name_of(plan.budget.on) + ": " + kept(simulation.device_kept, paint) + ".\n";
+    text += std::string("Budget: ") + exact_bytes(*plan.budget.device, units) + " " +
+            simulator::name_of(plan.budget.on) + ": " + kept(simulation.device_kept, paint) +
+            (simulation.device_kept ? over_the_card(plan.budget, with, units) : "") + ".\n";
   }
   if (plan.budget.host) {
     text += "Host budget: " + exact_bytes(*plan.budget.host, units_of(plan.budget.host_text)) +
@@ -106,7 +109,7 @@ std::string simulation_text(const Trace& trace, const Simulation& simulation,
                    : row.copy_back ? "reload of "
                                    : "offload of ") +
                       row.site,
-                  format_bytes(row.bytes), row.layer + ", " + row.phase, words_of(row.why)});
+                  format_bytes(row.bytes, units), row.layer + ", " + row.phase, words_of(row.why)});
     }
     text += "\n" + paint.bold("Stalls") + ", longest first, " +
             count_of(static_cast<std::int64_t>(simulation.stalls.size()), "stall") + " in all\n" +

@@ -110,6 +110,13 @@ TEST(PlanWords, BytesAreInTheUnitsOfTheBudget) {
   const std::string decimal = words_of({trace, "--budget", "2GB"});
   EXPECT_THAT(decimal, HasSubstr("Budget: 2.00 GB (2,000,000,000 bytes) reserved."));
   EXPECT_THAT(decimal, Not(HasSubstr("iB")));
+  const TemporaryFolder folder;
+  const std::string plan = folder.file("p.json");
+  ASSERT_EQ(stowage({"plan", trace, "--budget", "2GiB", "-o", plan}).code, 0);
+  const std::string replayed = stowage({"simulate", trace, "--plan", plan}).out;
+  EXPECT_THAT(replayed, HasSubstr("2.00 GiB \xe2\x94\x82"));
+  EXPECT_THAT(replayed, Not(HasSubstr(" GB")));
+  EXPECT_THAT(replayed, Not(HasSubstr(" MB")));
   EXPECT_THAT(words_of({trace, "--fit", "3GiB"}), HasSubstr("Device of 3.00 GiB (3,221,225,472"));
   EXPECT_THAT(stowage({"plan", trace, "--budget", "0.5GiB", "--quiet"}).err,
               ::testing::ContainsRegex("the floor is 1\\.[0-9]+ GiB .*the budget is 512 MiB .* "
@@ -141,7 +148,18 @@ TEST(PlanWords, ABudgetThatIsNoCardSaysSoFirst) {
   const std::string active = words_of({trace, "--budget", "24GiB", "--placement", "caching"});
   EXPECT_THAT(active, ::testing::ContainsRegex(
                           "\nWithin the budget of active bytes, but 2[5-9]\\.[0-9] GiB .* are "
-                          "reserved: a card of that size does not hold it"));
+                          "reserved: a card of that size does not hold it \\(--fit is for a "
+                          "card\\)\\.\n"));
+  const TemporaryFolder folder;
+  const std::string plan = folder.file("p.json");
+  ASSERT_EQ(
+      stowage({"plan", trace, "--budget", "24GiB", "--placement", "caching", "-o", plan}).code, 0);
+  EXPECT_THAT(stowage({"simulate", trace, "--plan", plan}).out,
+              ::testing::ContainsRegex("Budget: 24\\.0 GiB .* active: kept, but 2[5-9]\\.[0-9] GiB "
+                                       ".* are reserved: a card of that size does not hold it"));
+  EXPECT_THAT(words_of({sample("gpt2-bf16-h200"), "--budget", "7.65GB", "--budget-on", "active"}),
+              HasSubstr("\nIt fits already: the step stays within the budget of active bytes as it "
+                        "is, so the plan moves nothing, but 7.66 GB ("));
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{trace, "--budget", "24GiB"},
                                              {trace, "--fit", "24GiB"},
