@@ -363,7 +363,7 @@ class Planner {
                       "no plan within the budget was found" +
                           (pins() != nullptr ? " with " + pinned_text() : std::string()) +
                           "; the tightest has a peak of " +
-                          std::to_string(peak_of(out_.predicted, request_.budget_on)) + " bytes");
+                          format_bytes(peak_of(out_.predicted, request_.budget_on)));
     return status;
   }
 

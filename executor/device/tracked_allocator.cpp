@@ -13,6 +13,7 @@
 #include "executor/device/allocation_tag.h"
 #include "executor/device/host_work.h"
 #include "executor/device/live_list.h"
+#include "traces/size_text.h"
 
 namespace stowage::executor {
 
@@ -37,9 +38,9 @@ c10::DataPtr host_memory(std::size_t bytes) {
 TrackedAllocator* g_allocator = nullptr;  // set once, before the first block exists
 
 std::string refusal(std::size_t bytes, Bytes current, Bytes limit) {
-  std::string text = "the CPU device cannot allocate " + std::to_string(bytes) +
-                     " bytes on top of " + std::to_string(current);
-  if (limit > 0) text += " under its limit of " + std::to_string(limit);
+  std::string text = "the CPU device cannot allocate " + format_bytes(static_cast<Bytes>(bytes)) +
+                     " on top of " + format_bytes(current);
+  if (limit > 0) text += " under its limit of " + format_bytes(limit);
   return text;
 }
 
