@@ -10,19 +10,19 @@ namespace {
 std::mutex open_mutex;
 std::vector<StepPeaks*> open_steps;  // of all devices
 
-}  // namespace
-
-void StepPeaks::keep(const MemoryStats& stats) {
-  kept_.peak_requested = std::max(kept_.peak_requested, stats.peak_requested);
-  kept_.peak_active = std::max(kept_.peak_active, stats.peak_active);
-  kept_.peak_reserved = std::max(kept_.peak_reserved, stats.peak_reserved);
+void raise_peaks(MemoryStats& stats, const MemoryStats& to) {
+  stats.peak_requested = std::max(stats.peak_requested, to.peak_requested);
+  stats.peak_active = std::max(stats.peak_active, to.peak_active);
+  stats.peak_reserved = std::max(stats.peak_reserved, to.peak_reserved);
 }
+
+}  // namespace
 
 void StepPeaks::begin() {
   const std::lock_guard lock(open_mutex);
   std::erase(open_steps, this);
   for (StepPeaks* each : open_steps) {
-    if (&each->device_ == &device_) each->keep(device_.memory());
+    if (&each->device_ == &device_) raise_peaks(each->kept_, device_.memory());
   }
   device_.reset_peak();
   kept_ = {};
@@ -32,9 +32,7 @@ void StepPeaks::begin() {
 MemoryStats StepPeaks::memory() const {
   MemoryStats stats = device_.memory();
   const std::lock_guard lock(open_mutex);
-  stats.peak_requested = std::max(stats.peak_requested, kept_.peak_requested);
-  stats.peak_active = std::max(stats.peak_active, kept_.peak_active);
-  stats.peak_reserved = std::max(stats.peak_reserved, kept_.peak_reserved);
+  raise_peaks(stats, kept_);
   return stats;
 }
 

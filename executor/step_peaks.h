@@ -23,11 +23,8 @@ class StepPeaks {
   void end();
 
  private:
-  // Under the lock of all.
-  void keep(const MemoryStats& stats);
-
   Device& device_;
-  MemoryStats kept_;  // its peaks alone
+  MemoryStats kept_;  // its peaks alone; under the lock of all
 };
 
 }  // namespace stowage::executor
