@@ -50,7 +50,7 @@ inline constexpr std::int32_t kNoStay = -1;
 
 class HandOutServer {
  public:
-  // The layout outlives it.
+  // The layout outlives it. Cost: O(mapped pages + hand-outs of a first period).
   explicit HandOutServer(const MemoryLayout& layout);
 
   // Between the two, allocations are those of a period, from its begin on. A step that leaves its

@@ -49,7 +49,7 @@ struct PageChoice {
   std::int64_t most = 0;  // mapped pages
 };
 // The smallest page of `smallest` times a power of two of which all ranges have `most` or fewer, as
-// far as larger ones are fewer.
+// far as larger ones are fewer. Cost: O(ranges) for each doubling.
 [[nodiscard]] Bytes page_bytes(const LiveRanges& live, const PageChoice& choice);
 
 // Whether steps ran in the process ahead of the first period. Then what a first step takes from the
@@ -68,7 +68,7 @@ struct Mapping {
   Bytes offset = 0;   // in the memory of the pages
   Bytes bytes = 0;
 };
-// Of the ranges [begin, end).
+// Of the ranges [begin, end). Cost: O(their pages).
 [[nodiscard]] std::vector<Mapping> mappings(const MemoryLayout& layout, std::int32_t begin,
                                             std::int32_t end);
 

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "planner/budget.h"
 #include "planner/planner.h"
@@ -15,6 +16,7 @@
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/step_index.h"
 #include "tests/support/micro_trace.h"
+#include "tests/support/slowdown.h"
 #include "traces/trace_file.h"
 
 namespace stowage::planner {
@@ -53,7 +55,7 @@ TEST(PlannedBudget, IsKeptToThePageAndMoreIsNeverSlower) {
   int cases = 0;
   int planned = 0;
   int not_found = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40; seed += testing::stride()) {
     testing::RandomTraceOptions options;
     options.ops = 6 + static_cast<int>(seed % 15);
     options.device_times = true;
@@ -95,14 +97,16 @@ TEST(PlannedBudget, IsKeptToThePageAndMoreIsNeverSlower) {
       }
     }
   }
-  std::cout << "seeds 1 to 40: " << planned << " of " << cases << " planned, " << not_found
-            << " not found\n";
-  EXPECT_EQ(cases, 480);
-  EXPECT_GE(planned, 276);
-  EXPECT_LE(not_found, 11) << "proven or found is every other one";
+  std::cout << "seeds 1 to 40 by " << testing::stride() << ": " << planned << " of " << cases
+            << " planned, " << not_found << " not found\n";
+  EXPECT_EQ(cases, 480 / testing::stride());
+  EXPECT_GE(planned, testing::stride() == 1 ? 276 : 54);
+  // Proven or found is every other one; they come in clusters, a step's budgets beside each other.
+  EXPECT_LE(not_found, 11);
 }
 
-// A card of a size holds what is alive in 98 % of it, and no slower.
+// A card of a size holds what is alive in 98 % of it; on these samples no slower (it is not so in
+// general: docs/planner.md, "Monotone").
 class PlannedBudgetOf : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -121,8 +125,9 @@ TEST_P(PlannedBudgetOf, IsNoSlowerThanAnActiveOneOf98Percent) {
       simulator::replay(index, simulator::resident_schedule(index, PlacementMode::planned));
   const Bytes floor = planned_for(index, 1, PeakKind::active).floor.bytes;
   int found = 0;
-  for (const Bytes budget :
-       {resident.peak_reserved / 100 * 73, floor + floor / 9, floor + floor / 30}) {
+  std::vector<Bytes> budgets = {resident.peak_reserved / 100 * 73, floor + floor / 9};
+  if (testing::stride() == 1) budgets.push_back(floor + floor / 30);
+  for (const Bytes budget : budgets) {
     SCOPED_TRACE(budget);
     const PlanOutcome smaller = planned_for(index, budget / 50 * 49, PeakKind::active);
     if (!smaller.feasible()) continue;
