@@ -4,6 +4,7 @@
 
 #include "report/diff.h"
 #include "report/inspect.h"
+#include "report/op_totals.h"
 #include "simulator/machine/link_model.h"
 #include "simulator/plan/program_point.h"
 #include "simulator/step/unroll.h"
@@ -178,10 +179,12 @@ Result<std::vector<Fact>> facts_of(const Trace& trace) {
   facts.rate("link.h2d_bytes_per_second", simulator::best_rate(trace.calibration.h2d));
 
   facts.section("phases");
+  const bool on_gpu = trace.gpu.size() > 0;
   for (const PhaseRow& row : report->phases) {
     std::string name = std::string("phases.") + stowage::name_of(row.kind);
     if (row.micro_batch > 0) name += "@mb=" + std::to_string(row.micro_batch);
-    facts.time(name + ".duration_ns", row.duration);
+    facts.time(name + (on_gpu ? ".launched_in_ns" : ".duration_ns"), row.duration);
+    if (on_gpu) facts.time(name + ".gpu_ns", row.gpu);
     facts.bytes(name + ".peak_requested_bytes", row.peak);
   }
   facts.section("classes at the peak");
@@ -195,6 +198,13 @@ Result<std::vector<Fact>> facts_of(const Trace& trace) {
     facts.bytes(name + ".saved_bytes", row.saved_bytes);
     facts.bytes(name + ".parameter_bytes", row.parameter_bytes);
     facts.bytes(name + ".bytes_at_peak", row.bytes_at);
+  }
+  facts.section("ops");
+  for (const OpTotals& row : op_totals(trace)) {
+    const std::string name = "ops:" + row.name;
+    facts.number(name + ".calls", row.calls);
+    facts.time(name + (on_gpu ? ".gpu_ns" : ".duration_ns"), row.time);
+    facts.bytes(name + ".made_bytes", row.made);
   }
   return facts.take();
 }

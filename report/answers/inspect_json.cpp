@@ -1,7 +1,7 @@
 #include "report/answers/inspect_json.h"
 
 #include "report/answers/answer_pieces_json.h"
-#include "report/answers/gpu_time.h"
+#include "report/op_totals.h"
 #include "simulator/step/unroll.h"
 
 namespace stowage::report {
@@ -97,14 +97,17 @@ Json storages_json(const InspectReport& report, int top) {
   return rows;
 }
 
-Json gpu_json(const Trace& trace) {
-  if (trace.gpu.size() == 0) return nullptr;
+Json ops_json(const Trace& trace) {
+  const bool on_gpu = trace.gpu.size() > 0;
   Json rows = Json::array();
-  for (const GpuOpRow& row : gpu_time_by_op(trace)) {
-    rows.push_back(
-        {{"op", row.name}, {"activities", row.activities}, {"duration_ns", row.duration}});
+  for (const OpTotals& row : op_totals(trace)) {
+    rows.push_back({{"op", row.name},
+                    {"calls", row.calls},
+                    {"activities", on_gpu ? Json(row.activities) : Json()},
+                    {"time_ns", row.time},
+                    {"made_bytes", row.made}});
   }
-  return {{"by_op", rows}};
+  return rows;
 }
 
 }  // namespace
@@ -130,7 +133,7 @@ std::string inspect_json(const Trace& trace, const InspectReport& report, int to
                    {"bytes", report.movable.bytes},
                    {"alive_bytes", report.movable.alive_bytes},
                    {"could_leave_bytes", report.movable.away_bytes}};
-  json["gpu"] = gpu_json(trace);
+  json["ops"] = ops_json(trace);
   return dump(json);
 }
 

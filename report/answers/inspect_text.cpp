@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "report/answers/gpu_time.h"
 #include "report/answers/terminal_plot.h"
 #include "report/answers/text_table.h"
+#include "report/op_totals.h"
 #include "report/words.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
@@ -109,17 +109,24 @@ std::string layers_text(const std::vector<LayerRow>& layers, int top) {
   return table.text(2) + more(layers.size(), top);
 }
 
-std::string gpu_text(const std::vector<GpuOpRow>& ops, int top) {
+std::string ops_text(const std::vector<OpTotals>& ops, bool on_gpu, int top) {
   Nanoseconds all = 0;
-  for (const GpuOpRow& row : ops) all += row.duration;
+  for (const OpTotals& row : ops) all += row.time;
   TextTable table;
-  table.column("time", Align::right);
+  table.column(on_gpu ? "GPU time" : "time", Align::right);
   table.column("share", Align::right);
-  table.column("activities", Align::right);
+  table.column("calls", Align::right);
+  if (on_gpu) table.column("activities", Align::right);
+  table.column("makes", Align::right);
   table.column("op");
   for (std::size_t i = 0; i < ops.size() && i < static_cast<std::size_t>(top); ++i) {
-    table.row({format_time(ops[i].duration), percent(ops[i].duration, all),
-               with_commas(ops[i].activities), ops[i].name});
+    const OpTotals& row = ops[i];
+    std::vector<std::string> cells = {format_time(row.time), percent(row.time, all),
+                                      with_commas(row.calls)};
+    if (on_gpu) cells.push_back(with_commas(row.activities));
+    cells.push_back(format_bytes(row.made));
+    cells.push_back(row.name);
+    table.row(std::move(cells));
   }
   return table.text(2) + more(ops.size(), top);
 }
@@ -164,10 +171,8 @@ std::string inspect_text(const Trace& trace, const InspectReport& report, int to
           " could be away.\n";
   text += "\n" + paint.bold("Layers") + " (each without the layers inside it)\n" +
           layers_text(report.layers, top);
-  if (trace.gpu.size() > 0) {
-    text += "\n" + paint.bold("GPU time") + " (by outermost op)\n" +
-            gpu_text(gpu_time_by_op(trace), top);
-  }
+  text += "\n" + paint.bold("Ops") + " (each with the ops inside it)\n" +
+          ops_text(op_totals(trace), trace.gpu.size() > 0, top);
   return text;
 }
 

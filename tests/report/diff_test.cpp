@@ -10,6 +10,7 @@
 #include "simulator/plan/plan_json.h"
 #include "tests/report/report_case.h"
 #include "tests/support/small_trace.h"
+#include "traces/trace_file.h"
 #include "traces/trace_json.h"
 
 namespace stowage::report_tests {
@@ -80,6 +81,43 @@ TEST(Diff, OfTracesNamesPeaksAndLayers) {
   EXPECT_EQ(layer->before, std::nullopt);
   EXPECT_EQ(std::get<std::int64_t>(*layer->after), 2'000'000);
   EXPECT_EQ(find(*diff, "layers:layers.0.saved_bytes"), nullptr);  // as before
+}
+
+// One layer more is one op more of each kind that a layer has; a GPU's times are the GPU's.
+TEST(Diff, OfTracesNamesOps) {
+  Trace before = testing::small_trace(2);
+  Trace after = testing::small_trace(3);
+  const auto op = [](const Trace& trace) { return trace.string(trace.ops.name.front()); };
+  ASSERT_EQ(op(before), op(after));
+  const std::string name = "ops:" + op(before);
+  const auto on_cpu = report::compare(*report::facts_of(before), *report::facts_of(after));
+  ASSERT_NE(find(on_cpu, name + ".calls"), nullptr);
+  EXPECT_EQ(find(on_cpu, name + ".calls")->difference(), 1);
+  EXPECT_EQ(find(on_cpu, name + ".duration_ns")->difference(), 1e6);
+  EXPECT_GT(find(on_cpu, name + ".made_bytes")->difference(), 0);
+  EXPECT_NE(find(on_cpu, "phases.forward.duration_ns"), nullptr);
+}
+
+// One kernel that takes longer, in linear of a layer in forward.
+TEST(Diff, OfTracesOfAGpuHasTheGpusTimes) {
+  const auto loaded =
+      load_trace(STOWAGE_SOURCE_DIR "/traces/samples/mlp-l6-fp32-h200.trace.json.gz");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+  const Trace& before = loaded->trace;
+  Trace after = before;
+  std::size_t kernel = 0;
+  while (before.string(before.ops.name[before.gpu.op[kernel].index()]) != "aten::addmm") ++kernel;
+  after.gpu.duration[kernel] += 20;
+  const auto facts = report::facts_of(before);
+  std::vector<std::string> names;
+  for (const Fact& fact : *facts) names.push_back(fact.name);
+  EXPECT_THAT(names, ::testing::Contains("phases.forward.launched_in_ns"));
+  EXPECT_THAT(names, ::testing::Not(::testing::Contains("phases.forward.duration_ns")));
+  const auto diff = report::compare(*facts, *report::facts_of(after));
+  ASSERT_NE(find(diff, "ops:aten::linear.gpu_ns"), nullptr);
+  EXPECT_EQ(find(diff, "ops:aten::linear.gpu_ns")->difference(), 20);
+  EXPECT_EQ(find(diff, "phases.forward.gpu_ns")->difference(), 20);
+  EXPECT_EQ(find(diff, "phases.forward.launched_in_ns"), nullptr);  // as before
 }
 
 TEST(Diff, OfPlansNamesRulesTheirOrderAndFigures) {
