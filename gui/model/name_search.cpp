@@ -88,6 +88,14 @@ std::vector<SearchHit> search(const Trace& trace, const std::string& text,
         break;
     }
   }
+  if (!hits.empty()) return hits;
+  for (std::size_t i = 0; i < trace.gpu.size(); ++i) {
+    if (i % 4096 == 0 && stop.stop_requested()) return hits;
+    if (matches[trace.gpu.name[i].index()] == 0) continue;
+    hits.push_back({{Selection::Kind::gpu, static_cast<std::int32_t>(i)}, trace.gpu.event[i]});
+  }
+  std::stable_sort(hits.begin(), hits.end(),
+                   [](const SearchHit& a, const SearchHit& b) { return a.event < b.event; });
   return hits;
 }
 

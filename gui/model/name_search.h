@@ -1,4 +1,4 @@
-// Find: ops, layers and saved tensors whose name holds a text.
+// Find: ops, layers, saved tensors and kernels whose name holds a text.
 #pragma once
 
 #include <stop_token>
@@ -11,15 +11,15 @@
 namespace stowage::gui {
 
 struct SearchHit {
-  Selection what;  // an op (those inside others, too), a layer, a saved tensor, a storage
-  EventId event;   // where it is: op_begin, first layer_forward_begin, pack, alloc
+  Selection what;  // an op (those inside others, too), a layer, a saved tensor, a storage, a kernel
+  EventId event;   // where it is: op_begin, first layer_forward_begin, pack, alloc, its launch
   bool operator==(const SearchHit&) const = default;
 };
 
 // In order of events; case does not count. "#123" alone, or "activation #123"
-// as name_of() says it, is the storage in row 123. An empty text
-// finds nothing. A stopped search answers with what it has. Cost: O(strings + ops + events +
-// saved).
+// as name_of() says it, is the storage in row 123. Kernels (copies and memsets, too), whose names
+// hold those of ops, are found where nothing else is. An empty text finds nothing. A stopped search
+// answers with what it has. Cost: O(strings + ops + events + saved + kernels log kernels).
 [[nodiscard]] std::vector<SearchHit> search(const Trace& trace, const std::string& text,
                                             const std::stop_token& stop = {});
 

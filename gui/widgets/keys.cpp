@@ -32,9 +32,9 @@ Sequences all_of(QKeySequence::StandardKey key) {
 // Of the timeline and the memory curve.
 std::vector<KeyRow> plot_rows() {
   return {
-      view(KeyPlace::plot, Key::closer, {Qt::Key_W, Qt::Key_Up, Qt::Key_Plus}, tr("Ctrl+wheel"),
+      view(KeyPlace::plot, Key::closer, {Qt::Key_W, Qt::Key_Up, Qt::Key_Plus}, tr("Wheel"),
            tr("closer, at the pointer")),
-      view(KeyPlace::plot, Key::farther, {Qt::Key_S, Qt::Key_Down, Qt::Key_Minus}, tr("Ctrl+wheel"),
+      view(KeyPlace::plot, Key::farther, {Qt::Key_S, Qt::Key_Down, Qt::Key_Minus}, tr("Wheel"),
            tr("farther, at the pointer")),
       view(KeyPlace::plot, Key::earlier, {Qt::Key_A, Qt::Key_Left}, tr("Shift+wheel"),
            tr("earlier")),
@@ -45,6 +45,7 @@ std::vector<KeyRow> plot_rows() {
       view(KeyPlace::plot, Key::centre, {Qt::Key_F}, {}, tr("centre the selection")),
       view(KeyPlace::plot, Key::clear, {Qt::Key_Escape}, {}, tr("no selection, no range")),
       {KeyPlace::plot, Key::other, {}, {}, tr("Click"), tr("select what is there")},
+      {KeyPlace::plot, Key::other, {}, {}, tr("Double click"), tr("show it over the whole width")},
       {KeyPlace::plot,
        Key::other,
        {},

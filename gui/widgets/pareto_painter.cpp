@@ -79,14 +79,20 @@ ScatterScale ParetoPainter::scale_for(const QRectF& area) const {
   for (const BoundPoint& bound : content_.bounds) {
     add(static_cast<double>(bound.budget), static_cast<double>(bound.step));
   }
-  // A policy that takes many times as long would press all others together.
+  // A policy, or a plan made by hand, that takes many times as long would press what is found
+  // together.
   if (content_.resident_step > 0) {
-    double best = 0;
+    constexpr double kLittle = 0.1;  // of the resident step
+    constexpr double kPart = 0.5;    // of the range of what is found
+    double found = static_cast<double>(content_.resident_step);
     for (const ParetoMark& mark : content_.marks) {
-      if (mark.kind != ParetoMark::Kind::policy && mark.kind != ParetoMark::Kind::hand)
-        best = std::max(best, static_cast<double>(mark.step));
+      const bool is_found =
+          mark.kind == ParetoMark::Kind::planned || mark.kind == ParetoMark::Kind::resident;
+      if (is_found) found = std::max(found, static_cast<double>(mark.step));
     }
-    high_y = std::min(high_y, std::max(best, 1.35 * static_cast<double>(content_.resident_step)));
+    const double above =
+        std::max(kPart * (found - low_y), kLittle * static_cast<double>(content_.resident_step));
+    high_y = std::min(high_y, found + above);
   }
   if (content_.floor > 0) low_x = std::min(low_x, static_cast<double>(content_.floor));
   const ScatterRange x = padded(low_x, high_x);

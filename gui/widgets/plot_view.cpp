@@ -227,6 +227,19 @@ void PlotView::mouseReleaseEvent(QMouseEvent* event) {
   if (was == Drag::pressed) select_at(event->pos());
 }
 
+// Behind a press and a release, which selected what is there.
+void PlotView::mouseDoubleClickEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton || !view_) return QWidget::mouseDoubleClickEvent(event);
+  if (hit(event->pos()).kind == Selection::Kind::none) return mousePressEvent(event);
+  const std::optional<TimeRange> at = selected_time();
+  if (!at || at->duration() <= 0) return;
+  constexpr double kAround = 0.05;  // of it, on either side
+  const double around = static_cast<double>(at->duration()) * kAround;
+  TimeAxis axis = this->axis();
+  axis.show(static_cast<double>(at->begin) - around, static_cast<double>(at->end) + around);
+  state_.set_axis(axis);
+}
+
 void PlotView::select_at(const QPoint& at) {
   const bool recorded = view_->source == Source::measured;
   state_.select(recorded ? in_step(rows_, hit(at)) : hit(at));
@@ -248,12 +261,10 @@ void PlotView::wheelEvent(QWheelEvent* event) {
   // Shift turns the wheel of some systems sideways.
   const int angle =
       event->angleDelta().y() != 0 ? event->angleDelta().y() : event->angleDelta().x();
-  if (event->modifiers().testFlag(Qt::ControlModifier)) {
-    zoom(std::pow(kZoomStep, angle / kWheelNotch), event->position().x() - plot().left());
-  } else if (event->modifiers().testFlag(Qt::ShiftModifier) || event->angleDelta().y() == 0) {
+  if (event->modifiers().testFlag(Qt::ShiftModifier) || event->angleDelta().y() == 0) {
     pan(-angle / kWheelNotch * plot().width() * kPanShare);
   } else {
-    return event->ignore();  // whatever is around scrolls
+    zoom(std::pow(kZoomStep, angle / kWheelNotch), event->position().x() - plot().left());
   }
   event->accept();
 }

@@ -112,6 +112,17 @@ TEST_F(AliveViewTest, AStorageHasItsShapeItsMakerAndItsLifetimeAndAHeaderSortsBy
   sort_by(8);
   EXPECT_EQ(rows.topLevelItem(last)->text(8), "before the step");
   EXPECT_NE(rows.topLevelItem(0)->text(8), "before the step");
+  // Dies: the logits in the step, a parameter is there behind it.
+  EXPECT_EQ(rows.topLevelItem(last)->text(9), "outlives the step");
+  sort_by(9);
+  EXPECT_EQ(rows.topLevelItem(last)->text(9), "outlives the step");
+  EXPECT_TRUE(rows.topLevelItem(0)->text(9).endsWith("s"))
+      << rows.topLevelItem(0)->text(9).toStdString();
+  EXPECT_NE(rows.topLevelItem(0)->text(9), "outlives the step");
+  sort_by(9);
+  EXPECT_EQ(rows.topLevelItem(0)->text(9), "outlives the step");
+  sort_by(8);
+  sort_by(8);
   picture(view_, "alive_sorted");
   // A sort stays with another moment.
   state_.set_cursor(0);

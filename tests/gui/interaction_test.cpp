@@ -54,19 +54,42 @@ TEST_F(Interaction, HomeShowsTheWholeStep) {
   EXPECT_TRUE(state().axis().fits());
 }
 
-TEST_F(Interaction, CtrlWheelZoomsAtThePointerAndShiftWheelPans) {
+TEST_F(Interaction, TheWheelZoomsAtThePointerAndShiftWheelPans) {
   const QPoint pointer = at(memory(), 0.7, 0.5);
   const double time = under(pointer);
   const double whole = span();
-  for (int i = 0; i < 5; ++i) wheel(memory(), pointer, 120, Qt::ControlModifier);
+  for (int i = 0; i < 5; ++i) wheel(memory(), pointer, 120, Qt::NoModifier);
   EXPECT_NEAR(span(), whole / std::pow(1.3, 5), 1);
   EXPECT_NEAR(under(pointer), time, memory().axis().ns_per_pixel());
   const double begin = state().axis().begin();
   wheel(memory(), pointer, -120, Qt::ShiftModifier);
   EXPECT_GT(state().axis().begin(), begin);
-  const double still = state().axis().begin();
-  wheel(memory(), pointer, -120, Qt::NoModifier);
-  EXPECT_EQ(state().axis().begin(), still);
+  // As in programs whose wheel scrolls.
+  const double closer = span();
+  wheel(memory(), pointer, 120, Qt::ControlModifier);
+  EXPECT_NEAR(span(), closer / 1.3, 1);
+}
+
+TEST_F(Interaction, ADoubleClickShowsWhatIsThereOverTheWholeWidth) {
+  const QRect lane = timeline().row_rect(LaneKind::compute);
+  const QPoint op(lane.left() + lane.width() * 3 / 10, lane.top() + 4);
+  QTest::mouseClick(&timeline(), Qt::LeftButton, {}, op);
+  ASSERT_NE(state().selection().kind, Selection::Kind::none);
+  const double whole = span();
+  QTest::mouseDClick(&timeline(), Qt::LeftButton, {}, op);
+  EXPECT_LT(span(), whole / 4);
+  const Selection selected = state().selection();
+  const TimeAxis around = state().axis();
+  // It is from edge to edge, but for a little.
+  for (const int tenth : {1, 5, 9}) {
+    const QPoint place(lane.left() + lane.width() * tenth / 10, op.y());
+    QTest::mouseClick(&timeline(), Qt::LeftButton, {}, place);
+    EXPECT_EQ(state().selection(), selected) << tenth;
+  }
+  EXPECT_EQ(state().axis(), around);
+  key(Qt::Key_Escape);
+  QTest::mouseDClick(&memory(), Qt::LeftButton, {}, at(memory(), 0.5, 0.02));
+  EXPECT_EQ(state().axis(), around) << "of nothing";
 }
 
 TEST_F(Interaction, ALeftDragMeasuresARange) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/micro_trace.h"
+#include "traces/trace_file.h"
 
 namespace stowage::gui {
 namespace {
@@ -65,6 +66,27 @@ TEST(Search, FindsWhatIsInsideOtherOps) {
             (std::vector<Selection>{storage}))
       << name;
   EXPECT_TRUE(found(trace, "nonsense #0").empty());
+}
+
+// Names of kernels hold those of ops: they come where nothing else has the name.
+TEST(Search, FindsKernelsWhereNothingElseIs) {
+  const auto loaded =
+      load_trace(STOWAGE_SOURCE_DIR "/traces/samples/mlp-l6-fp32-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  const Trace& trace = loaded->trace;
+  const std::vector<SearchHit> hits = search(trace, "elementwise_kernel");
+  std::size_t expected = 0;
+  for (const StringId name : trace.gpu.name) {
+    expected += trace.string(name).find("elementwise_kernel") != std::string::npos ? 1U : 0U;
+  }
+  ASSERT_GT(expected, 5U);
+  ASSERT_EQ(hits.size(), expected);
+  for (std::size_t i = 0; i < hits.size(); ++i) {
+    EXPECT_EQ(hits[i].what.kind, Kind::gpu);
+    EXPECT_EQ(hits[i].event, event_of(trace, hits[i].what));
+    EXPECT_LE(hits[i > 0 ? i - 1 : 0].event, hits[i].event);
+  }
+  for (const SearchHit& hit : search(trace, "gelu")) EXPECT_NE(hit.what.kind, Kind::gpu);
 }
 
 TEST(Search, FindsNothingForNothing) {
