@@ -185,7 +185,7 @@ Result<planner::PlanRequest> request_of(const PlanOptions& options,
     }
     const auto device = parse_size(*options.fit);
     if (!device) return in_option("--fit", device.error());
-    const auto bytes = planner::reserved_to_fit(index.trace(), *device);
+    const auto bytes = planner::reserved_to_fit(index.trace(), *device, units_of(*options.fit));
     if (!bytes) return in_option("--fit", bytes.error());
     request.budget = *bytes;
   } else if (options.budget) {
@@ -290,6 +290,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     Result<planner::PlanRequest> request = request_of(options, index);
     if (!request) return request.error();
 
+    request->units = units_of(options.fit.value_or(options.budget.value_or("")));
     note_no_reserved(loaded->trace, request->placement, console);
     ProgressBar bar(console.err, console.progress(), "planning", "plans", terminal().err_width);
     std::stop_source stop;
@@ -311,7 +312,7 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     report::PlanAnswer& answer = *answered;
     if (options.fit) answer.fit = *parse_size(*options.fit);
     answer.given_at = now_utc();
-    answer.units = units_of(options.fit.value_or(options.budget.value_or("")));
+    answer.units = request->units;
     answer.settings = options.settings;
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;

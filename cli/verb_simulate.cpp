@@ -177,7 +177,7 @@ int verb_simulate(const Args& args, std::ostream& out, std::ostream& err) {
       const std::string changed = difference(*plan->predicted, simulation->result);
       if (!changed.empty()) {
         console.warn(*plan_file + ": /predicted: the plan says " + changed +
-                     " (made by another version or from another recording)");
+                     " (made by another version, from another recording, or edited since)");
       }
     }
     warn_of(simulation->notes, console);

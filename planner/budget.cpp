@@ -51,15 +51,15 @@ PeakKind usual_counter(const Trace& trace, simulator::PlacementMode placement) {
              : PeakKind::active;
 }
 
-Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device) {
+Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device, ByteUnits units) {
   if (trace.setup.size() == 0) {
     return Error{ErrorCode::usage,
                  "the trace's device (" + trace.env.device + ") has no reserved bytes", "", "",
                  "use a budget on active bytes"};
   }
   if (device <= trace.env.context_bytes) {
-    std::string given = format_bytes(device);
-    std::string context = format_bytes(trace.env.context_bytes);
+    std::string given = format_bytes(device, units);
+    std::string context = format_bytes(trace.env.context_bytes, units);
     if (given == context) {
       given = std::to_string(device) + " bytes";
       context = std::to_string(trace.env.context_bytes) + " bytes";

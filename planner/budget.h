@@ -7,6 +7,7 @@
 #include "simulator/replay/replay.h"
 #include "simulator/step/step_index.h"
 #include "traces/result.h"
+#include "traces/size_text.h"
 #include "traces/trace.h"
 #include "traces/units.h"
 
@@ -30,8 +31,10 @@ namespace stowage::planner {
                                                 simulator::PlacementMode placement);
 
 // The budget on reserved bytes with which a step runs on a device of `device` bytes: what the CUDA
-// context takes is off. Errors (usage): the trace's device has no reserved bytes, nothing is left.
-[[nodiscard]] Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device);
+// context takes is off. Errors (usage), which say sizes in `units`: the trace's device has no
+// reserved bytes, nothing is left.
+[[nodiscard]] Result<Bytes> reserved_to_fit(const Trace& trace, Bytes device,
+                                            ByteUnits units = ByteUnits::decimal);
 
 // Gives a plan that was read with a percentage as its budget the bytes: of the resident peak of
 // `budget.on`, in the plan's memory. Bytes that stand beside it have to be these on the recording

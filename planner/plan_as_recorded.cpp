@@ -64,6 +64,23 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
   });
 }
 
+// Of the rules from `first` on those that are first to match nothing, but the one for the rest.
+void leave_out_idle(const Trace& trace, std::size_t first,
+                    std::vector<simulator::SavedRule>& rules) {
+  Plan plan;
+  plan.saved = rules;
+  const auto decisions = simulator::resolve(trace, plan);
+  if (!decisions) return;
+  std::vector<bool> decides(rules.size(), false);
+  for (const simulator::SavedDecision& decision : decisions->saved) {
+    if (decision.rule >= 0) decides[static_cast<std::size_t>(decision.rule)] = true;
+  }
+  for (std::size_t i = rules.size(); i-- > first;) {
+    const bool is_rest = rules[i].decision == simulator::Decision::keep && rules[i].site == "*";
+    if (!decides[i] && !is_rest) rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 // Policies that move only and that `auto` is never worse than, where they are allowed and keep the
 // budget; of others, see policy_starts().
 const std::vector<std::string>& rivals() {
@@ -297,13 +314,14 @@ class Planner {
     std::vector<std::string> over;
     if (!within_budget(out_.predicted)) {
       over.push_back("policy " + request_.policy + " needs " +
-                     format_bytes(peak_of(out_.predicted, request_.budget_on)) +
-                     ", the budget is " + format_bytes(*request_.budget));
+                     format_bytes(peak_of(out_.predicted, request_.budget_on), request_.units) +
+                     ", the budget is " + format_bytes(*request_.budget, request_.units));
     }
     if (!best_.within_host_budget(out_.predicted)) {
       over.push_back("policy " + request_.policy + " puts " +
-                     format_bytes(out_.predicted.host_bytes) + " on the host, the host budget is " +
-                     format_bytes(*request_.host_budget));
+                     format_bytes(out_.predicted.host_bytes, request_.units) +
+                     " on the host, the host budget is " +
+                     format_bytes(*request_.host_budget, request_.units));
     }
     out_.notes.insert(out_.notes.begin(), over.begin(), over.end());
     return Unit{};
@@ -314,8 +332,9 @@ class Planner {
     const Bytes before = peak_of(out_.resident, request_.budget_on);
     const Nanoseconds longer = out_.predicted.step_ns - out_.resident.step_ns;
     if (longer <= 0 || peak_of(out_.predicted, request_.budget_on) < before) return "";
-    return "policy " + request_.policy + " buys nothing here: the peak of " + format_bytes(before) +
-           " is no lower, and the step takes " + format_time(longer) + " longer";
+    return "policy " + request_.policy + " buys nothing here: the peak of " +
+           format_bytes(before, request_.units) + " is no lower, and the step takes " +
+           format_time(longer) + " longer";
   }
 
   Status run_auto() {
@@ -323,7 +342,8 @@ class Planner {
     const Bytes resident = peak_of(out_.resident, request_.budget_on);
     if (resident <= budget && (pins() == nullptr || pins()->moves_nothing())) {
       out_.kind = PlanKind::fits_already;
-      out_.notes.push_back("the step fits already: its peak is " + format_bytes(resident));
+      out_.notes.push_back("the step fits already: its peak is " +
+                           format_bytes(resident, request_.units));
       return finish(resident_rules());
     }
     if (lowest_budget() > budget) {
@@ -331,12 +351,12 @@ class Planner {
       if (out_.floor.bytes >= resident) {
         out_.kind = PlanKind::offload_cannot_help;
         out_.notes.push_back("no " + request_.allowed.limits("decision") + " lowers the peak of " +
-                             format_bytes(resident));
+                             format_bytes(resident, request_.units));
         return finish(resident_rules());
       }
       out_.kind = PlanKind::infeasible;
       out_.notes.push_back("no " + request_.allowed.limits("plan") + " has a peak below " +
-                           format_bytes(out_.floor.bytes));
+                           format_bytes(out_.floor.bytes, request_.units));
       return finish_tightest_base();
     }
 
@@ -359,11 +379,17 @@ class Planner {
     }
     const Status status =
         finish_with(tightest->footprints().tight(tightest->tight().choices), *tightest);
-    out_.notes.insert(out_.notes.begin(),
-                      "no plan within the budget was found" +
-                          (pins() != nullptr ? " with " + pinned_text() : std::string()) +
-                          "; the tightest has a peak of " +
-                          format_bytes(peak_of(out_.predicted, request_.budget_on)));
+    // A search that was stopped did not come to it.
+    if (status && within_budget(out_.predicted) && best_.within_host_budget(out_.predicted)) {
+      out_.kind = PlanKind::planned;
+      return status;
+    }
+    out_.notes.insert(
+        out_.notes.begin(),
+        "no plan within the budget was found" +
+            (pins() != nullptr ? " with " + pinned_text() : std::string()) +
+            "; the tightest has a peak of " +
+            format_bytes(peak_of(out_.predicted, request_.budget_on), request_.units));
     return status;
   }
 
@@ -385,8 +411,9 @@ class Planner {
     const Bytes least = planner::lowest_budget(without->floor.bytes, request_.budget_on);
     out_.kind = least > budget ? PlanKind::infeasible : PlanKind::not_found;
     out_.notes.push_back("no " + request_.allowed.limits("plan") + " with " + pinned_text() +
-                         " has a peak below " + format_bytes(out_.floor.bytes) +
-                         "; without them the floor is " + format_bytes(without->floor.bytes));
+                         " has a peak below " + format_bytes(out_.floor.bytes, request_.units) +
+                         "; without them the floor is " +
+                         format_bytes(without->floor.bytes, request_.units));
     return finish_tightest_base();
   }
 
@@ -586,7 +613,9 @@ class Planner {
                       simulator::to_parameters(trace, decisions.parameters),
                       {}};
     const auto moved = simulator::to_rules(trace, decisions, in.index().of_segment());
+    const std::size_t first_moved = rules.saved.size();
     rules.saved.insert(rules.saved.end(), moved.begin(), moved.end());
+    leave_out_idle(trace, first_moved, rules.saved);
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
     rules.recompute = simulator::recompute_rules(recording, in.structure());
     rules.optimizer = optimizer_rules(in, decisions.optimizer);

@@ -95,7 +95,7 @@ class DividedPlans {
     out_.kind = kind;
     if (kind == PlanKind::infeasible) {
       const std::string of_all = "no " + request_.allowed.limits("plan") + " has a peak below " +
-                                 format_bytes(floor.bytes);
+                                 format_bytes(floor.bytes, request_.units);
       std::erase_if(out_.notes, [](const std::string& note) { return note.starts_with("no "); });
       out_.notes.push_back(of_all);
     }

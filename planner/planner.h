@@ -19,6 +19,7 @@
 #include "simulator/step/step_index.h"
 #include "simulator/step/structure.h"
 #include "traces/result.h"
+#include "traces/size_text.h"
 
 namespace stowage::planner {
 
@@ -36,7 +37,8 @@ struct PlanRequest {
   simulator::PlacementMode placement = simulator::PlacementMode::caching;
   std::optional<Bytes> host_budget;  // on ReplayResult::host_bytes
   std::string host_budget_text;
-  std::string policy = "auto";  // a spec: "torchtune:stash=5"
+  ByteUnits units = ByteUnits::decimal;  // of sizes in notes
+  std::string policy = "auto";           // a spec: "torchtune:stash=5"
   // A policy of the caller's own: `policy` is how it is called, and no name of policies().
   std::optional<PolicyRules> rules;
   Allowed allowed{};  // what `auto` may decide; floor and bound are of that alone

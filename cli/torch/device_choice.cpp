@@ -24,7 +24,7 @@ Result<executor::Device*> open_cuda() {
 #else
 Status cuda_there() {
   return Error{ErrorCode::environment, "this build has no CUDA device", "", "",
-               "use --device cpu, or build with -DSTOWAGE_WITH_CUDA=ON"};
+               "build with -DSTOWAGE_WITH_CUDA=ON, or record with --device cpu"};
 }
 
 Result<executor::Device*> open_cuda() {

@@ -1,7 +1,6 @@
 #include "gui/model/block_map.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "report/address_map.h"
@@ -13,12 +12,6 @@
 #include "traces/result.h"
 
 namespace stowage::gui {
-namespace {
-
-constexpr simulator::PageChoice kPages{simulator::kDevicePage,
-                                       std::numeric_limits<std::int64_t>::max()};
-
-}  // namespace
 
 BlockMap::BlockMap(SimulatedPtr simulated, bool recorded) : simulated_(std::move(simulated)) {
   const simulator::StepIndex& index = recorded ? simulated_->trace->index : *simulated_->index;
@@ -36,7 +29,7 @@ BlockMap::BlockMap(SimulatedPtr simulated, bool recorded) : simulated_(std::move
     goes_in_gap_[slot] = true;
   }
   if (schedule_.placement == simulator::PlacementMode::planned) {
-    layout_ = simulator::memory_layout(index, schedule_, kPages);
+    layout_ = simulator::memory_layout(index, schedule_, simulator::kDevicePages);
     memory_ = layout_->placement.bytes();
     is_second_.resize(sequence_.bytes.size(), false);
     for (const auto& [old, made] : sequence_.carried) {

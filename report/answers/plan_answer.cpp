@@ -228,12 +228,10 @@ std::string fit_text(const Trace& trace, const PlanAnswer& answer) {
 std::string memory_words(const simulator::Plan& plan, const Simulation& simulation) {
   if (!simulation.reserved) return "";
   return plan.placement == simulator::PlacementMode::planned
-             ? "\nThe plan runs in planned memory, taken from the driver once; the caching "
-               "allocator "
-               "would\nreserve what stands beside it (--placement caching).\n"
-             : "\nThe plan runs in the caching allocator's memory (peak reserved); planned memory "
-               "would "
-               "take\nwhat stands beside it (--placement planned).\n";
+             ? "\nThe plan runs in planned memory, taken from the driver once; PyTorch's caching "
+               "allocator\nwould reserve what its row says (--placement caching).\n"
+             : "\nThe plan runs in the caching allocator's memory; planned memory, taken from the "
+               "driver once,\nwould take what its row says (--placement planned).\n";
 }
 
 // What each rule of the plan decides: how many saved tensors, and their bytes.
@@ -336,8 +334,8 @@ Error what_is_infeasible(const PlanAnswer& answer) {
           exact_bytes(planner::peak_of(outcome.predicted, answer.budget_on), answer.units) +
           "; the budget is " + asked;
       if (is_over_host_budget(outcome)) error.message += "; it puts " + on_the_host(answer);
-      error.hint =
-          "--policy auto finds its own plan; without --budget the policy's is written as it is";
+      error.hint = std::string("--policy auto finds its own plan; without ") +
+                   (answer.fit ? "--fit" : "--budget") + " the policy's is written as it is";
       break;
     case PlanKind::not_found:
       error.message =

@@ -11,19 +11,17 @@ void add_reserved(const Simulation& simulation, simulator::PlacementMode placeme
   const Reserved& before = *simulation.resident_reserved;
   const Reserved& after = *simulation.reserved;
   const auto planned = [&] {
-    table.row({"planned memory", format_bytes(before.planned.bytes, units),
+    table.row({"reserved, planned memory", format_bytes(before.planned.bytes, units),
                format_bytes(after.planned.bytes, units),
                relative(after.planned.bytes, before.planned.bytes)});
-    // No placement takes fewer bytes.
-    table.row({"planned, at least", format_bytes(before.planned.lower_bound, units),
+    table.row({"no placement takes less than", format_bytes(before.planned.lower_bound, units),
                format_bytes(after.planned.lower_bound, units),
                relative(after.planned.lower_bound, before.planned.lower_bound)});
   };
   const bool is_planned = placement == simulator::PlacementMode::planned;
   if (is_planned) planned();
-  table.row({is_planned ? "caching allocator" : "peak reserved",
-             format_bytes(before.caching, units), format_bytes(after.caching, units),
-             relative(after.caching, before.caching)});
+  table.row({"reserved, caching allocator", format_bytes(before.caching, units),
+             format_bytes(after.caching, units), relative(after.caching, before.caching)});
   if (!is_planned) planned();
 }
 

@@ -215,19 +215,6 @@ MemoryLayout memory_layout(const StepIndex& index, const Schedule& schedule,
   return layout;
 }
 
-Bytes page_bytes(const LiveRanges& live, const PageChoice& choice) {
-  STOWAGE_ASSERT(choice.smallest > 0);
-  for (Bytes page = choice.smallest;; page *= 2) {
-    std::int64_t pages = 0;
-    bool shrinks = false;
-    for (const LiveRange& range : live.ranges) {
-      pages += (range.bytes + page - 1) / page;
-      shrinks = shrinks || range.bytes > page;
-    }
-    if (pages <= choice.most || !shrinks) return page;
-  }
-}
-
 std::vector<Mapping> mappings(const MemoryLayout& layout, std::int32_t begin, std::int32_t end) {
   std::vector<Mapping> all;
   const Bytes page = layout.placement.page_bytes;

@@ -43,15 +43,6 @@ struct MemoryLayout {
   }
 };
 
-// Systems bound how many mappings a process may have, and each takes time to make.
-struct PageChoice {
-  Bytes smallest = 0;     // a multiple of kPlacementAlignment
-  std::int64_t most = 0;  // mapped pages
-};
-// The smallest page of `smallest` times a power of two of which all ranges have `most` or fewer, as
-// far as larger ones are fewer. Cost: O(ranges) for each doubling.
-[[nodiscard]] Bytes page_bytes(const LiveRanges& live, const PageChoice& choice);
-
 // Whether steps ran in the process ahead of the first period. Then what a first step takes from the
 // device's own allocator is there (DDP's buckets) or gone, and no hand-out of the first period.
 enum class RanBefore { nothing, steps };

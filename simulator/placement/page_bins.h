@@ -35,7 +35,7 @@ enum class PackOrder : std::uint8_t { longest, edges_longest, edges_largest };
 // Offline, in that order; each where it adds the least time to pages that are there, time near the
 // peak of `live_bytes` (by instant) counting most; then where the fewest bytes are left. Each bin
 // is without a gap in time. Cost: O(pieces * bins * pieces of a
-// bin); of more than 20,000 pieces some 200 bins are looked at for each.
+// bin); at most 4,000,000 / pieces bins, or 64, are looked at for each.
 [[nodiscard]] std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_bytes,
                                           const std::vector<Bytes>& live_bytes, PackOrder by);
 

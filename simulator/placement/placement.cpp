@@ -328,6 +328,27 @@ std::vector<Bytes> packed_bytes(const LiveRanges& live) {
 
 }  // namespace
 
+Bytes page_bytes(const LiveRanges& live, const PageChoice& choice) {
+  STOWAGE_ASSERT(choice.smallest > 0);
+  for (Bytes page = choice.smallest;; page *= 2) {
+    std::int64_t pages = 0;
+    bool shrinks = false;
+    for (const LiveRange& range : live.ranges) {
+      pages += (range.bytes + page - 1) / page;
+      shrinks = shrinks || range.bytes > page;
+    }
+    if (pages <= choice.most || !shrinks) return page;
+  }
+}
+
+DevicePlacement place(const LiveRanges& live) {
+  return place(live, page_bytes(live, kDevicePages));
+}
+
+PlannedBytes placed_size(const LiveRanges& live) {
+  return placed_size(live, page_bytes(live, kDevicePages));
+}
+
 DevicePlacement place(const LiveRanges& there, Bytes page_bytes) {
   const Taken taken(there);
   const LiveRanges& live = taken.live();

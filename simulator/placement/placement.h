@@ -32,11 +32,25 @@ struct DevicePlacement {
   [[nodiscard]] Bytes bytes() const { return pages * page_bytes; }
 };
 
+// Systems bound how many mappings a process may have, and each takes time to make.
+struct PageChoice {
+  Bytes smallest = 0;     // a multiple of kPlacementAlignment
+  std::int64_t most = 0;  // mapped pages
+};
+// The smallest page of `smallest` times a power of two of which all ranges have `most` or fewer, as
+// far as larger ones are fewer. Cost: O(ranges) for each doubling.
+[[nodiscard]] Bytes page_bytes(const LiveRanges& live, const PageChoice& choice);
+
 // What a page of CUDA's virtual memory is.
 inline constexpr Bytes kDevicePage = Bytes{2} << 20;
+// On a GPU: these, as far as they map 8.8 TB or less, forty times what the largest recorded step
+// maps. Whatever a file says that a step allocates, its placement takes little memory and time.
+inline constexpr PageChoice kDevicePages{kDevicePage, std::int64_t{1} << 22};
 
-// `page_bytes`: a multiple of kPlacementAlignment. Cost: O(ranges * bins + mapped pages log pages).
-[[nodiscard]] DevicePlacement place(const LiveRanges& live, Bytes page_bytes = kDevicePage);
+// `page_bytes`: a multiple of kPlacementAlignment; else kDevicePages. Cost: O(ranges * bins +
+// mapped pages log pages).
+[[nodiscard]] DevicePlacement place(const LiveRanges& live, Bytes page_bytes);
+[[nodiscard]] DevicePlacement place(const LiveRanges& live);
 
 // What place() takes, without the places, and what lies outside; both have a lower bound. A part of
 // its cost.
@@ -44,6 +58,7 @@ struct PlannedBytes {
   Bytes bytes = 0;        // of physical pages, and of segments of what is outside
   Bytes lower_bound = 0;  // no placement takes fewer: the peak of live_bytes()
 };
-[[nodiscard]] PlannedBytes placed_size(const LiveRanges& live, Bytes page_bytes = kDevicePage);
+[[nodiscard]] PlannedBytes placed_size(const LiveRanges& live, Bytes page_bytes);
+[[nodiscard]] PlannedBytes placed_size(const LiveRanges& live);
 
 }  // namespace stowage::simulator

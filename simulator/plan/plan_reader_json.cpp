@@ -14,6 +14,7 @@ namespace stowage::simulator::plan_json {
 namespace {
 
 constexpr const char* kSchemaPrefix = "stowage-plan/";
+constexpr const char* kSeeFormat = "docs/plan-format.md says what may stand there";
 
 }  // namespace
 
@@ -77,7 +78,7 @@ bool PlanReader::known_keys(const Json& json, const std::string& pointer,
 
 bool PlanReader::text(const Json& json, const std::string& pointer, std::string& out) {
   if (!json.is_string()) {
-    return fail(pointer, std::string("expected a string, found ") + json.type_name());
+    return fail(pointer, std::string("expected a string, found ") + json.type_name(), kSeeFormat);
   }
   out = json.get_ref<const std::string&>();
   return true;
@@ -86,8 +87,10 @@ bool PlanReader::text(const Json& json, const std::string& pointer, std::string&
 bool PlanReader::integer(const Json& json, const std::string& pointer, std::int64_t lowest,
                          std::int64_t& out) {
   if (!json.is_number_integer()) {
-    return fail(pointer, std::string("expected a whole number, found ") +
-                             (json.is_number() ? json.dump() : json.type_name()));
+    return fail(pointer,
+                std::string("expected a whole number, found ") +
+                    (json.is_number() ? json.dump() : json.type_name()),
+                kSeeFormat);
   }
   if (json.is_number_unsigned() &&
       json.get<std::uint64_t>() >

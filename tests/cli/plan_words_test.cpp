@@ -12,6 +12,7 @@
 namespace stowage::cli_tests {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::small_trace;
@@ -168,10 +169,30 @@ TEST(PlanWords, ABudgetThatIsNoCardSaysSoFirst) {
   }
 }
 
+TEST(PlanWords, NotesAndHintsAreInTheWordsOfTheOptionThatWasGiven) {
+  const TemporaryFolder folder;
+  const auto said = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"plan", sample("mlp-l6-fp32-h200"), "-o", folder.file("p.json")});
+    const Outcome outcome = stowage(args);
+    return outcome.out + outcome.err;
+  };
+  EXPECT_THAT(said({"--fit", "80GiB"}), HasSubstr("the step fits already: its peak is 4.82 GiB"));
+  EXPECT_THAT(said({"--fit", "80GB"}), HasSubstr("the step fits already: its peak is 5.17 GB"));
+  EXPECT_THAT(said({"--fit", "1GiB", "--explain"}), HasSubstr("has a peak below 1.00 GiB"));
+  EXPECT_THAT(said({"--fit", "512MiB"}),
+              HasSubstr("512 MiB does not even hold the CUDA context of 688 MiB"));
+  EXPECT_THAT(said({"--fit", "2GiB", "--policy", "torchtune"}),
+              HasSubstr("without --fit the policy's is written as it is"));
+  EXPECT_THAT(said({"--budget", "2GiB", "--policy", "torchtune"}),
+              HasSubstr("without --budget the policy's is written as it is"));
+}
+
 TEST(PlanWords, TwoFiguresOfReservedBytesAreExplained) {
   const std::string trace = sample("mlp-l6-fp32-h200");
   EXPECT_THAT(words_of({trace, "--budget", "60%"}), HasSubstr("The plan runs in planned memory"));
-  EXPECT_THAT(words_of({trace, "--budget", "60%"}), HasSubstr("\n  planned, at least "));
+  EXPECT_THAT(words_of({trace, "--budget", "60%"}),
+              ContainsRegex("\n  reserved, planned memory .*\n  no placement takes less than "
+                            ".*\n  reserved, caching allocator "));
   EXPECT_THAT(words_of({trace, "--budget", "60%", "--placement", "caching"}),
               HasSubstr("The plan runs in the caching allocator's memory"));
   EXPECT_THAT(words_of({sample("mlp-l6-fp32-cpu"), "--budget", "60%"}),

@@ -99,7 +99,6 @@ TEST(PlannedBudget, IsKeptToThePageAndMoreIsNeverSlower) {
   }
   std::cout << "seeds 1 to 40 by " << testing::stride() << ": " << planned << " of " << cases
             << " planned, " << not_found << " not found\n";
-  EXPECT_EQ(cases, 480 / testing::stride());
   EXPECT_GE(planned, testing::stride() == 1 ? 276 : 54);
   // Proven or found is every other one; they come in clusters, a step's budgets beside each other.
   EXPECT_LE(not_found, 11);

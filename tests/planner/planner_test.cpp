@@ -21,6 +21,7 @@
 #include "tests/support/all_on_host.h"
 #include "tests/support/micro_trace.h"
 #include "tests/support/slowdown.h"
+#include "traces/trace_file.h"
 
 namespace stowage::planner {
 namespace {
@@ -180,6 +181,67 @@ TEST(Planner, StopsWhenAsked) {
   EXPECT_TRUE(outcome->search.stopped);
   EXPECT_EQ(outcome->kind, PlanKind::planned);  // the tight plan
   EXPECT_EQ(reports, 1);
+}
+
+// Only with gradients that leave is the tightest plan within the budget.
+TEST(Planner, WhatTheTightestPlanKeepsIsPlannedHoweverSoonItStops) {
+  const auto loaded =
+      load_trace(STOWAGE_SOURCE_DIR "/traces/samples/mlp-l6-fp32-h200.trace.json.gz");
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  const StepIndex index(loaded->trace);
+  std::stop_source source;
+  source.request_stop();
+  PlanRequest request;
+  request.budget_on = simulator::PeakKind::reserved;
+  request.placement = simulator::PlacementMode::planned;
+  request.stop = source.get_token();
+  request.budget = 1'103'088'844;
+  const auto outcome = make_plan(index, request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+  EXPECT_TRUE(outcome->search.stopped);
+  EXPECT_EQ(outcome->kind, PlanKind::planned);
+  EXPECT_LE(outcome->predicted.peak_reserved, *request.budget);
+  EXPECT_LE(outcome->kept_from, *request.budget);
+  request.budget = outcome->kept_from - 1;
+  const auto below = make_plan(index, request);
+  ASSERT_TRUE(below.ok()) << below.error().text();
+  EXPECT_FALSE(below->feasible());
+}
+
+// What is written has no rule that earlier ones leave nothing to.
+TEST(Planner, WritesNoRuleThatDecidesNothing) {
+  for (const char* sample : {"mlp-l6-fp32-h200", "gpt2-l2-adamw-bf16-h100"}) {
+    SCOPED_TRACE(sample);
+    const auto loaded =
+        load_trace(std::string(STOWAGE_SOURCE_DIR "/traces/samples/") + sample + ".trace.json.gz");
+    ASSERT_TRUE(loaded) << loaded.error().text();
+    const StepIndex index(loaded->trace);
+    const Bytes peak = simulator::replay(index, simulator::resident_schedule(index)).peak_reserved;
+    std::size_t rules = 0;
+    for (const int percent : {90, 65, 42, 30}) {
+      SCOPED_TRACE(percent);
+      PlanRequest request;
+      request.budget_on = simulator::PeakKind::reserved;
+      request.placement = simulator::PlacementMode::planned;
+      request.budget = peak / 100 * percent;
+      const auto outcome = make_plan(index, request);
+      ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+      const auto step = simulator::unroll(loaded->trace, outcome->plan);
+      ASSERT_TRUE(step.ok()) << step.error().text();
+      const auto decisions = simulator::resolve(step->trace(), outcome->plan);
+      ASSERT_TRUE(decisions.ok()) << decisions.error().text();
+      const std::vector<simulator::SavedRule>& saved = outcome->plan.saved;
+      for (std::size_t i = 0; i < saved.size(); ++i) {
+        if (saved[i].decision != simulator::Decision::offload) continue;
+        ++rules;
+        EXPECT_TRUE(std::any_of(
+            decisions->saved.begin(), decisions->saved.end(),
+            [&](const auto& each) { return each.rule == static_cast<std::int32_t>(i); }))
+            << "/saved/" << i << " " << saved[i].site.value_or("*");
+      }
+    }
+    EXPECT_GT(rules, 0U);
+  }
 }
 
 TEST(Planner, GivenPercentageBecomesBytes) {

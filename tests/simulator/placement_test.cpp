@@ -234,6 +234,26 @@ class FewestPages {
   std::vector<std::vector<Part>> parts_;
 };
 
+// Whatever a file says that a step allocates.
+TEST(Placement, OfMoreThanAnyDeviceHasTakesFewLargePages) {
+  constexpr Bytes kHuge = Bytes{1} << 56;
+  LiveRanges live;
+  live.instants = 4;
+  live.ranges = {{kHuge, 0, 2}, {kHuge / 2, 2, 4}, {kHuge / 4, 1, 3}, {1024, 0, 4}};
+  const DevicePlacement placement = place(live);
+  expect_valid(live, placement);
+  EXPECT_EQ(placement.page_bytes, page_bytes(live, kDevicePages));
+  EXPECT_LE(placement.bytes() / placement.page_bytes, kDevicePages.most);
+  EXPECT_GE(placement.bytes(), placement.lower_bound);
+  EXPECT_LE(placement.bytes(), placement.lower_bound + 2 * placement.page_bytes);
+  EXPECT_EQ(placed_size(live).bytes, placement.bytes());
+  // 8.8 TB are in pages of a device as they are.
+  live.ranges = {{kDevicePages.most * kDevicePage, 0, 4}};
+  EXPECT_EQ(page_bytes(live, kDevicePages), kDevicePage);
+  live.ranges = {{kDevicePages.most * kDevicePage + 1, 0, 4}};
+  EXPECT_EQ(page_bytes(live, kDevicePages), 2 * kDevicePage);
+}
+
 TEST(Placement, NearTheFewestPages) {
   constexpr Bytes kSmall = 6 * kPlacementAlignment;
   constexpr int kCases = 1000;
@@ -252,7 +272,7 @@ TEST(Placement, NearTheFewestPages) {
     fewest += placement.pages == least ? 1 : 0;
   }
   std::cout << fewest << " of " << kCases << " take the fewest pages that can be\n";
-  EXPECT_GE(fewest, kCases * 95 / 100);
+  EXPECT_GE(fewest, kCases * 99 / 100);
 }
 
 // A rectangle of bytes and time, cut into blocks: the fewest bytes are known.

@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <mutex>
 #include <shared_mutex>
 #include <tuple>
@@ -60,7 +59,8 @@ std::array<WorkspaceKind, 2> workspace_kinds() {
 }
 
 Error no_device(const std::string& why) {
-  return {ErrorCode::environment, "no CUDA device: " + why, "", "", "use --device cpu"};
+  return {ErrorCode::environment, "no CUDA device: " + why, "", "",
+          "run it where there is a GPU, or record with --device cpu"};
 }
 
 }  // namespace
@@ -250,7 +250,7 @@ void CudaDevice::end_setup() {
 }
 
 simulator::PageChoice CudaDevice::page_choice() const {
-  return {simulator::kDevicePage, std::numeric_limits<std::int64_t>::max()};
+  return simulator::kDevicePages;
 }
 
 Result<std::unique_ptr<StepMemory>> CudaDevice::step_memory(simulator::MemoryLayout layout) {
