@@ -57,16 +57,13 @@ void expect_whole_chunks(const LiveRanges& live, const DevicePlacement& placemen
 }
 
 // Every byte of a range has a place, and no two ranges that are there at once have one in common.
-void expect_valid(const LiveRanges& live, const DevicePlacement& placement) {
+// By brute force: no two that are there at once have a byte in common.
+void expect_no_shared_bytes(const LiveRanges& live, const DevicePlacement& placement) {
   struct Part {
     std::size_t range;
     Bytes begin;
     Bytes end;
   };
-  expect_whole_chunks(live, placement);
-  const PlannedBytes size = placed_size(live, placement.page_bytes);
-  EXPECT_EQ(size.bytes, placement.bytes());
-  EXPECT_EQ(size.lower_bound, placement.lower_bound);
   std::vector<std::vector<Part>> of_page(static_cast<std::size_t>(placement.pages));
   for (std::size_t r = 0; r < live.ranges.size(); ++r) {
     const Bytes offset = placement.offset[r];
@@ -93,6 +90,14 @@ void expect_valid(const LiveRanges& live, const DevicePlacement& placement) {
       }
     }
   }
+}
+
+void expect_valid(const LiveRanges& live, const DevicePlacement& placement) {
+  expect_whole_chunks(live, placement);
+  const PlannedBytes size = placed_size(live, placement.page_bytes);
+  EXPECT_EQ(size.bytes, placement.bytes());
+  EXPECT_EQ(size.lower_bound, placement.lower_bound);
+  expect_no_shared_bytes(live, placement);
 }
 
 LiveRanges random_ranges(std::mt19937_64& random, std::size_t most, Bytes largest,
@@ -233,6 +238,44 @@ class FewestPages {
   std::int32_t pages_ = 0;
   std::vector<std::vector<Part>> parts_;
 };
+
+// What is made anew while it is still there has two places, which nobody else has, and what is
+// outside has none.
+TEST(Placement, PlacesThatAreTakenInTurnAreNobodyElses) {
+  constexpr int kCases = 500;
+  int seconds = 0;
+  int above = 0;  // what is taken all the time is more than is ever there
+  std::cout << "seeds 1 to " << kCases << "\n";
+  for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    LiveRanges live = random_ranges(random, 20, 3 * kPage, 12);
+    std::vector<LiveRange> all;
+    for (const LiveRange& range : live.ranges) {
+      all.push_back(range);
+      if (range.end > live.instants || random() % 3 != 0) continue;
+      all.back() = {range.bytes, 0, live.instants};
+      all.push_back({range.bytes, range.begin, range.end, true});
+      ++seconds;
+    }
+    live.ranges = std::move(all);
+    if (random() % 2 == 0) live.outside = {3 * kPlacementAlignment, kPage};
+    const DevicePlacement placement = place(live, kPage);
+    expect_whole_chunks(live, placement);
+    expect_no_shared_bytes(taken_ranges(live), placement);
+    EXPECT_TRUE(check_placement(live, placement).empty());
+    const PlannedBytes size = placed_size(live, kPage);
+    EXPECT_EQ(size.bytes, placement.bytes() + live.outside.reserved);
+    if (live.ranges.empty()) continue;
+    const std::vector<Bytes> there = live_bytes(live);
+    const std::vector<Bytes> taken = live_bytes(taken_ranges(live));
+    EXPECT_EQ(size.lower_bound, *std::max_element(there.begin(), there.end()));
+    EXPECT_LE(*std::max_element(taken.begin(), taken.end()), size.bytes);
+    above += *std::max_element(taken.begin(), taken.end()) > size.lower_bound ? 1 : 0;
+  }
+  EXPECT_GT(seconds, kCases);
+  EXPECT_GT(above, kCases / 10);
+}
 
 // Whatever a file says that a step allocates.
 TEST(Placement, OfMoreThanAnyDeviceHasTakesFewLargePages) {
