@@ -180,7 +180,7 @@ TEST(PlanWords, NotesAndHintsAreInTheWordsOfTheOptionThatWasGiven) {
   EXPECT_THAT(said({"--fit", "80GB"}), HasSubstr("the step fits already: its peak is 5.17 GB"));
   EXPECT_THAT(said({"--fit", "1GiB", "--explain"}), HasSubstr("has a peak below 1.00 GiB"));
   EXPECT_THAT(said({"--fit", "512MiB"}),
-              HasSubstr("512 MiB does not even hold the CUDA context of 688 MiB"));
+              HasSubstr("512 MiB does not even hold the CUDA context of 689 MiB"));
   EXPECT_THAT(said({"--fit", "2GiB", "--policy", "torchtune"}),
               HasSubstr("without --fit the policy's is written as it is"));
   EXPECT_THAT(said({"--budget", "2GiB", "--policy", "torchtune"}),
