@@ -1,6 +1,7 @@
 #include "planner/plan_as_recorded.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <utility>

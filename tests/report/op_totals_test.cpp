@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <string>
+#include <limits>
+#include <vector>
 
 #include "tests/support/small_trace.h"
 
