@@ -312,7 +312,6 @@ int verb_plan(const Args& args, std::ostream& out, std::ostream& err) {
     report::PlanAnswer& answer = *answered;
     if (options.fit) answer.fit = *parse_size(*options.fit);
     answer.given_at = now_utc();
-    answer.units = request->units;
     answer.settings = options.settings;
     simulator::Plan& plan = answer.outcome.plan;
     plan.target.trace = loaded->sha256;

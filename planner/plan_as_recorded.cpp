@@ -65,20 +65,14 @@ bool has_automatic_points(const simulator::Decisions& decisions) {
   });
 }
 
-// Of the rules from `first` on those that are first to match nothing, but the one for the rest.
-void leave_out_idle(const Trace& trace, std::size_t first,
-                    std::vector<simulator::SavedRule>& rules) {
+// From row `first` on.
+void leave_out_shadowed(const Trace& trace, std::size_t first,
+                        std::vector<simulator::SavedRule>& rules) {
   Plan plan;
   plan.saved = rules;
-  const auto decisions = simulator::resolve(trace, plan);
-  if (!decisions) return;
-  std::vector<bool> decides(rules.size(), false);
-  for (const simulator::SavedDecision& decision : decisions->saved) {
-    if (decision.rule >= 0) decides[static_cast<std::size_t>(decision.rule)] = true;
-  }
-  for (std::size_t i = rules.size(); i-- > first;) {
-    const bool is_rest = rules[i].decision == simulator::Decision::keep && rules[i].site == "*";
-    if (!decides[i] && !is_rest) rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i));
+  const std::vector<std::size_t> shadowed = simulator::shadowed_rules(trace, plan);
+  for (auto row = shadowed.rbegin(); row != shadowed.rend() && *row >= first; ++row) {
+    rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(*row));
   }
 }
 
@@ -616,7 +610,7 @@ class Planner {
     const auto moved = simulator::to_rules(trace, decisions, in.index().of_segment());
     const std::size_t first_moved = rules.saved.size();
     rules.saved.insert(rules.saved.end(), moved.begin(), moved.end());
-    leave_out_idle(trace, first_moved, rules.saved);
+    leave_out_shadowed(trace, first_moved, rules.saved);
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
     rules.recompute = simulator::recompute_rules(recording, in.structure());
     rules.optimizer = optimizer_rules(in, decisions.optimizer);

@@ -7,32 +7,20 @@
 #include "simulator/allocator/allocator_replay.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/plan/decisions.h"
-#include "simulator/plan/rule_match.h"
 #include "simulator/step/plan_structure.h"
 
 namespace stowage::report {
 namespace {
 
-// Rules that lose every tensor to earlier ones: legal, and hardly what was meant. With their place,
-// as an error has it.
-std::vector<std::string> shadowed_rules(const Trace& trace, const simulator::Plan& plan,
-                                        const std::string& plan_file) {
-  const auto decisions = simulator::resolve(trace, plan);
-  if (!decisions) return {};
-  std::vector<bool> decides(plan.saved.size(), false);
-  for (const simulator::SavedDecision& decision : decisions->saved) {
-    if (decision.rule >= 0) decides[static_cast<std::size_t>(decision.rule)] = true;
-  }
+// Rules that decide nothing: legal, and hardly what was meant. With their place, as an error has
+// it.
+std::vector<std::string> notes_of_shadowed_rules(const Trace& trace, const simulator::Plan& plan,
+                                                 const std::string& plan_file) {
   std::vector<std::string> notes;
-  for (std::size_t i = 0; i < plan.saved.size(); ++i) {
-    // What is left stays, as without the rule.
-    const auto matcher = simulator::RuleMatcher::make(trace, plan.saved[i]);
-    const bool is_rest = plan.saved[i].decision == simulator::Decision::keep && matcher &&
-                         matcher->matches_everything();
-    if (decides[i] || is_rest) continue;
+  for (const std::size_t rule : simulator::shadowed_rules(trace, plan)) {
     const Error note{ErrorCode::bad_input,
                      "decides nothing: earlier rules take all that it matches", plan_file,
-                     "/saved/" + std::to_string(i), ""};
+                     "/saved/" + std::to_string(rule), ""};
     notes.push_back(note.text());
   }
   return notes;
@@ -98,7 +86,7 @@ Result<Simulation> simulate(const simulator::StepIndex& recorded, const simulato
   }
   const Trace& trace = index.trace();
   Simulation simulation{replayed(index, std::move(lowered).value(), plan.budget)};
-  std::vector<std::string> of_rules = shadowed_rules(trace, plan, plan_file);
+  std::vector<std::string> of_rules = notes_of_shadowed_rules(trace, plan, plan_file);
   simulation.notes.insert(simulation.notes.begin(), std::make_move_iterator(of_rules.begin()),
                           std::make_move_iterator(of_rules.end()));
   simulation.index = unrolled;

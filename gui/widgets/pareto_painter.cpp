@@ -79,8 +79,8 @@ ScatterScale ParetoPainter::scale_for(const QRectF& area) const {
   for (const BoundPoint& bound : content_.bounds) {
     add(static_cast<double>(bound.budget), static_cast<double>(bound.step));
   }
-  // A policy, or a plan made by hand, that takes many times as long would press what is found
-  // together.
+  // A policy, a plan made by hand, or the one that is shown, that takes many times as long would
+  // press what is found together.
   if (content_.resident_step > 0) {
     constexpr double kLittle = 0.1;  // of the resident step
     constexpr double kPart = 0.5;    // of the range of what is found

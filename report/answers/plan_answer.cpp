@@ -371,6 +371,7 @@ Result<PlanAnswer> answer_plan(const simulator::StepIndex& index,
   if (!simulation) return simulation.error();
   answer.simulation = std::move(*simulation);
   answer.peak_use = use_at_peak(index.step().recording());
+  answer.units = request.units;
   return answer;
 }
 

@@ -220,6 +220,24 @@ Result<Decisions> resolve(const Trace& trace, const Plan& plan) {
   return decisions;
 }
 
+std::vector<std::size_t> shadowed_rules(const Trace& trace, const Plan& plan) {
+  const auto decisions = resolve(trace, plan);
+  if (!decisions) return {};
+  std::vector<bool> decides(plan.saved.size(), false);
+  for (const SavedDecision& decision : decisions->saved) {
+    if (decision.rule >= 0) decides[static_cast<std::size_t>(decision.rule)] = true;
+  }
+  std::vector<std::size_t> shadowed;
+  for (std::size_t i = 0; i < plan.saved.size(); ++i) {
+    if (decides[i]) continue;
+    const auto matcher = RuleMatcher::make(trace, plan.saved[i]);
+    const bool is_rest =
+        plan.saved[i].decision == Decision::keep && matcher && matcher->matches_everything();
+    if (!is_rest) shadowed.push_back(i);
+  }
+  return shadowed;
+}
+
 std::vector<SavedRule> to_rules(const Trace& trace, const Decisions& decisions,
                                 const std::vector<bool>& owned) {
   const auto is_owned = [&](std::size_t i) { return !owned.empty() && owned[i]; };

@@ -2,6 +2,7 @@
 // form that the planner changes and the lowering consumes; rules are the form people read.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,10 @@ struct Decisions {
 // "/saved/<rule>/..", "/parameters/shards/..", "/optimizer/<rule>/layer" or
 // "/gradients/<rule>/layer".
 [[nodiscard]] Result<Decisions> resolve(const Trace& trace, const Plan& plan);
+
+// Rows of `plan.saved` that lose every tensor to earlier ones, in order, but those that keep all
+// that is left: it stays without them, too. None where resolve() fails. Cost: that of resolve().
+[[nodiscard]] std::vector<std::size_t> shadowed_rules(const Trace& trace, const Plan& plan);
 
 // Rules that resolve to exactly these decisions, short: identical layers become one rule with a
 // number range. Postcondition (asserted): resolve() of them gives `decisions.saved` back, apart

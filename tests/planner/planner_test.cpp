@@ -218,12 +218,12 @@ TEST(Planner, WritesNoRuleThatDecidesNothing) {
     const StepIndex index(loaded->trace);
     const Bytes peak = simulator::replay(index, simulator::resident_schedule(index)).peak_reserved;
     std::size_t rules = 0;
-    for (const int percent : {90, 65, 42, 30}) {
+    for (const double percent : {90., 65., 42., 30., 27.5}) {
       SCOPED_TRACE(percent);
       PlanRequest request;
       request.budget_on = simulator::PeakKind::reserved;
       request.placement = simulator::PlacementMode::planned;
-      request.budget = peak / 100 * percent;
+      request.budget = static_cast<Bytes>(static_cast<double>(peak) * percent / 100);
       const auto outcome = make_plan(index, request);
       ASSERT_TRUE(outcome.ok()) << outcome.error().text();
       const auto step = simulator::unroll(loaded->trace, outcome->plan);
