@@ -49,6 +49,9 @@ std::vector<Span> spans_of(std::int32_t begin, std::int32_t end, std::int32_t in
   return {{0, end - instants}, {begin, instants}};
 }
 
+// Of a page, from and to: room that is used again from one look to the next.
+using TakenBytes = std::vector<std::pair<Bytes, Bytes>>;
+
 class OpenBin {
  public:
   OpenBin(Bytes page_bytes) : page_bytes_(page_bytes) {}
@@ -64,14 +67,15 @@ class OpenBin {
     Bytes offset;
     Bytes rest;
   };
-  [[nodiscard]] std::optional<Fit> fit(const PagePiece& piece,
-                                       const std::vector<Span>& spans) const {
-    std::vector<std::pair<Bytes, Bytes>> taken;
+  [[nodiscard]] std::optional<Fit> fit(const PagePiece& piece, const std::vector<Span>& spans,
+                                       TakenBytes& taken) const {
+    taken.clear();
     for (const Span& span : spans) {
-      for (const Taken& each : taken_) {
-        if (span.begin < each.end && each.begin < span.end) {
-          taken.emplace_back(each.offset, each.offset + each.bytes);
-        }
+      auto each = std::partition_point(taken_.begin(), taken_.end(), [&](const Taken& at) {
+        return at.begin <= span.begin - longest_;
+      });
+      for (; each != taken_.end() && each->begin < span.end; ++each) {
+        if (span.begin < each->end) taken.emplace_back(each->offset, each->offset + each->bytes);
       }
     }
     std::sort(taken.begin(), taken.end());
@@ -98,10 +102,10 @@ class OpenBin {
     std::int64_t sum = 0;
     for (const Span& span : spans) {
       sum += circle.cost(span.begin, span.end);
-      for (const Span& open : open_) {
-        const std::int32_t begin = std::max(span.begin, open.begin);
-        const std::int32_t end = std::min(span.end, open.end);
-        if (begin < end) sum -= circle.cost(begin, end);
+      auto open = std::partition_point(open_.begin(), open_.end(),
+                                       [&](const Span& each) { return each.end <= span.begin; });
+      for (; open != open_.end() && open->begin < span.end; ++open) {
+        sum -= circle.cost(std::max(span.begin, open->begin), std::min(span.end, open->end));
       }
     }
     return sum;
@@ -111,7 +115,11 @@ class OpenBin {
            const std::vector<Span>& spans) {
     for (const Span& span : spans) {
       open(span);
-      taken_.push_back({span.begin, span.end, offset, piece.bytes});
+      const auto at = std::partition_point(taken_.begin(), taken_.end(), [&](const Taken& each) {
+        return each.begin < span.begin;
+      });
+      taken_.insert(at, {span.begin, span.end, offset, piece.bytes});
+      longest_ = std::max(longest_, span.end - span.begin);
     }
     placed_.push_back({number, offset, spans.back()});
   }
@@ -121,8 +129,8 @@ class OpenBin {
 
  private:
   void open(Span span) {
-    const auto first = std::find_if(open_.begin(), open_.end(),
-                                    [&](const Span& each) { return each.end >= span.begin; });
+    const auto first = std::partition_point(
+        open_.begin(), open_.end(), [&](const Span& each) { return each.end < span.begin; });
     auto last = first;
     for (; last != open_.end() && last->begin <= span.end; ++last) {
       span.begin = std::min(span.begin, last->begin);
@@ -139,7 +147,8 @@ class OpenBin {
   };
 
   Bytes page_bytes_;
-  std::vector<Taken> taken_;
+  std::vector<Taken> taken_;    // by begin
+  std::int32_t longest_ = 0;    // of them
   std::vector<Span> open_;  // in order, with time in between
   std::vector<Placed> placed_;
 };
@@ -188,6 +197,7 @@ std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_byt
     return rank(a) > rank(b);
   });
   std::vector<OpenBin> open;
+  TakenBytes taken;
   std::size_t last = 0;  // bin that a piece went into
   const std::size_t most = std::max<std::size_t>(kMostLooks / (pieces.size() + 1), 64);
   for (const std::int32_t number : order) {
@@ -201,7 +211,7 @@ std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_byt
       const std::size_t b = (last + looks) % open.size();
       const std::int64_t cost = open[b].cost(spans, circle);
       if (cost > least || (best && cost == least && best->rest == 0)) continue;
-      const auto fit = open[b].fit(each, spans);
+      const auto fit = open[b].fit(each, spans, taken);
       if (!fit) continue;
       if (best && cost == least && fit->rest >= best->rest) continue;
       least = cost;
