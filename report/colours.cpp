@@ -59,4 +59,24 @@ const char* colour_of(StorageClass storage_class) {
   STOWAGE_ASSERT(false && "unknown class");
 }
 
+const char* colour_of(WorkFamily family) {
+  switch (family) {
+    case WorkFamily::matrix:
+      return kBlue;
+    case WorkFamily::attention:
+      return kPurple;
+    case WorkFamily::normalising:
+      return kGreen;
+    case WorkFamily::elementwise:
+      return kSky;
+    case WorkFamily::moving:
+      return "#808080";
+    case WorkFamily::optimizer:
+      return kVermilion;
+    case WorkFamily::other:
+      return "#b3b3b3";
+  }
+  STOWAGE_ASSERT(false && "unknown family");
+}
+
 }  // namespace stowage::report

@@ -1,19 +1,21 @@
 #include "report/export_svg.h"
 
 #include <algorithm>
+#include <array>
 
 #include "report/colours.h"
 #include "report/memory_curve.h"
 #include "report/svg_writer.h"
 #include "report/text_escape.h"
 #include "report/words.h"
+#include "report/work_family.h"
 #include "traces/size_text.h"
 
 namespace stowage::report {
 namespace {
 
 constexpr int kWidth = 1200;
-constexpr int kHeight = 700;  // of the usual lanes
+constexpr int kHeight = 722;  // of the usual lanes
 constexpr double kLeft = 100;
 constexpr double kPlotWidth = 1080;
 constexpr std::size_t kColumns = 1080;  // of pixels
@@ -236,10 +238,16 @@ class Picture {
         until = std::max(until, x_of(spans[next].end));
         ++next;
       }
-      svg_.rectangle(x, y, until - x, kLaneHeight, fill(colour_of(lane)),
+      const bool is_one_op = next == i + 1 && lane == Lane::compute;
+      svg_.rectangle(x, y, until - x, kLaneHeight,
+                     fill(is_one_op ? colour_of(family(spans[i])) : colour_of(lane)),
                      tip_of(spans[i], next - i));
       i = next;
     }
+  }
+
+  [[nodiscard]] WorkFamily family(const Span& span) const {
+    return span.name.valid() ? family_of(trace_.string(span.name)) : WorkFamily::other;
   }
 
   [[nodiscard]] std::string tip_of(const Span& span, std::size_t count) const {
@@ -276,11 +284,26 @@ class Picture {
     x = kLeft;
     const double y = legend_ + 22;
     svg_.text(kLeft - 8, y, "lanes", "text-anchor=\"end\"");
-    entry(x, y, colour_of(Lane::compute), trace_.gpu.size() > 0 ? "ops and kernels" : "ops");
+    if (!step_.timeline.lane(Lane::launch).empty()) entry(x, y, colour_of(Lane::launch), "launch");
     entry(x, y, colour_of(Lane::d2h), "copy out");
     entry(x, y, colour_of(Lane::h2d), "copy back");
     entry(x, y, colour_of(Lane::stalls), "stall");
     if (lanes_ > kUsualLanes) entry(x, y, colour_of(Lane::updates), "update on the host");
+    families(y + 22);
+  }
+
+  // Of the ops of compute. What shares a pixel has the colour of the lane.
+  void families(double y) {
+    std::array<bool, kWorkFamilies> is_there{};
+    for (const Span& span : step_.timeline.lane(Lane::compute)) {
+      is_there[static_cast<std::size_t>(family(span))] = true;
+    }
+    double x = kLeft;
+    svg_.text(kLeft - 8, y, "compute", "text-anchor=\"end\"");
+    for (std::size_t f = 0; f < kWorkFamilies; ++f) {
+      const auto family = static_cast<WorkFamily>(f);
+      if (is_there[f]) entry(x, y, colour_of(family), words_of(family));
+    }
   }
 
   const StepView& step_;

@@ -48,12 +48,14 @@ plain() {
   check core
   desktop
   build release
-  check release --label-exclude '^(traces|simulator|planner|profiler|report|predictions)$'
+  check release --label-exclude '^(traces|simulator|planner|profiler|report|predictions)$' \
+    --exclude-regex '^structure\.(sources|architecture|doc_paths|format|scripts|core_alone|suites)'
 }
 
 # The other presets compile ten files as one, where one's includes are there for the next.
 includes() {
-  build debug -DSTOWAGE_BUILD_TESTS=OFF
+  build debug -DSTOWAGE_BUILD_TESTS=OFF -DSTOWAGE_BUILD_BENCH=ON
+  check release -C full --tests-regex '^structure\.headers$'
 }
 
 # Of tests/profiler_torch, what hooks and copy threads do at once; the rest does it again.

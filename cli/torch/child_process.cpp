@@ -1,5 +1,6 @@
 #include "cli/torch/child_process.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -8,10 +9,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <utility>
+
+#include "cli/run_main.h"
+#include "cli/signals.h"
+#include "cli/torch/end_process.h"
+#include "cli/torch/torch_verbs.h"
+#include "executor/plugin_library.h"
 
 namespace stowage::cli {
 
@@ -21,16 +30,43 @@ Error system_error(const std::string& what) {
   return {ErrorCode::environment, what + ": " + std::strerror(errno), "", "", ""};
 }
 
-// Only async-signal-safe calls: this runs between fork and exec.
-[[noreturn]] void become(char* const* argv, pid_t parent, int stdout_descriptor,
-                         int stderr_descriptor) {
+int number_of_threads() {
+  std::error_code failed;
+  const std::filesystem::directory_iterator threads("/proc/self/task", failed);
+  return failed ? -1 : static_cast<int>(std::distance(begin(threads), end(threads)));
+}
+
+bool has_driver_of_gpu() {
+  return ::dlopen("libcuda.so.1", RTLD_LAZY) != nullptr;
+}
+
+// Whether a copy of this process does as well as a new one, which loads LibTorch again for half a
+// second: no other thread is there, nobody's plugin was loaded, and this machine has no driver of a
+// GPU, which does not outlive a fork once it was asked. Sanitizers watch processes from their
+// start.
+bool can_be_copied() {
+  return !kIsSanitized && !executor::is_plugin_loaded() && number_of_threads() == 1 &&
+         !has_driver_of_gpu();
+}
+
+// Only async-signal-safe calls: behind this comes exec.
+void take_place(pid_t parent, int stdout_descriptor, int stderr_descriptor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(static_cast<int>(ErrorCode::interrupted));
   if (stdout_descriptor < 0) stdout_descriptor = ::open("/dev/null", O_WRONLY);
   if (stdout_descriptor >= 0) ::dup2(stdout_descriptor, STDOUT_FILENO);
   ::dup2(stderr_descriptor, STDERR_FILENO);
+}
+
+[[noreturn]] void become(char* const* argv) {
   ::execv("/proc/self/exe", argv);
   ::_exit(static_cast<int>(ErrorCode::environment));
+}
+
+// What main() does, in the copy of a process.
+[[noreturn]] void run_here(int argc, char** argv) {
+  set_last_words(false);
+  end_process(run_main(argc, argv, run_stowage_torch));
 }
 
 constexpr std::size_t kLongestWords = 300;  // of what a child printed last
@@ -121,10 +157,16 @@ Status run_child(const std::vector<std::string>& arguments, int stdout_descripto
 
   Result<ScratchFile> messages = ScratchFile::create();
   if (!messages) return messages.error();
+  const bool is_copy = can_be_copied();
+  std::fflush(nullptr);  // or the copy writes it once more
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return system_error("cannot start a process");
-  if (child == 0) become(argv.data(), parent, stdout_descriptor, messages->descriptor());
+  if (child == 0) {
+    take_place(parent, stdout_descriptor, messages->descriptor());
+    if (is_copy) run_here(static_cast<int>(words.size()), argv.data());
+    become(argv.data());
+  }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return system_error("waiting for a child process");

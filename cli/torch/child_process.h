@@ -32,9 +32,11 @@ class ScratchFile {
 // Writes `text` to an inherited descriptor.
 [[nodiscard]] Status write_descriptor(int descriptor, const std::string& text);
 
-// Runs this executable again with these arguments and waits. Its stdout goes to the descriptor, -1
-// = dropped. The child dies with this process. Error: the child's own (its exit code and the line
-// that it printed), or why it could not be started.
+// Runs this executable again with these arguments and waits: in a copy of this process where that
+// will do, on a machine without a GPU, since LibTorch takes half a second to load. Nothing of a
+// step must have run in this process. Its stdout goes to the descriptor, -1 = dropped. The child
+// dies with this process. Error: the child's own (its exit code and the line that it printed), or
+// why it could not be started.
 [[nodiscard]] Status run_child(const std::vector<std::string>& arguments,
                                int stdout_descriptor = -1);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kBlocks = 6;
 constexpr int kParts = 2;
-constexpr int kRows = 512;  // of a micro-batch
+constexpr int kRows = 256;  // of a micro-batch
 // Two blocks a shard: here while they are used in forward, in backward and by the update. Each
 // block runs again in backward; what it was given waits on the host.
 constexpr const char* kPlan = R"({
@@ -39,12 +39,12 @@ class Autocast {
 struct Net : torch::nn::Module {
   std::vector<torch::nn::Linear> up;
   std::vector<torch::nn::Linear> down;
-  torch::nn::Linear head = register_module("head", torch::nn::Linear(128, 10));
+  torch::nn::Linear head = register_module("head", torch::nn::Linear(64, 10));
 
   Net() {
     for (int i = 0; i < kBlocks; ++i) {
-      up.push_back(register_module("up" + std::to_string(i), torch::nn::Linear(128, 512)));
-      down.push_back(register_module("down" + std::to_string(i), torch::nn::Linear(512, 128)));
+      up.push_back(register_module("up" + std::to_string(i), torch::nn::Linear(64, 256)));
+      down.push_back(register_module("down" + std::to_string(i), torch::nn::Linear(256, 64)));
     }
   }
 
@@ -63,7 +63,7 @@ struct Net : torch::nn::Module {
 int main() {
   stowage::executor::Device& device = cookbook::cpu();
   const auto net = std::make_shared<Net>();
-  const torch::Tensor x = torch::empty({kParts * kRows, 128});
+  const torch::Tensor x = torch::empty({kParts * kRows, 64});
   const torch::Tensor y = torch::empty({kParts * kRows}, torch::kLong);
   cookbook::Program program{
       net,

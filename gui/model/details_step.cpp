@@ -3,6 +3,7 @@
 
 #include "gui/model/details_writer.h"
 #include "gui/model/name_search.h"
+#include "gui/model/op_products.h"
 #include "gui/model/plan_edits.h"
 #include "gui/model/step_picture.h"
 #include "report/transfers.h"
@@ -16,22 +17,6 @@ namespace stowage::gui {
 using report::exact_bytes;
 using report::StallRow;
 using Kind = Selection::Kind;
-
-namespace {
-
-// By op: it is this one, or inside it.
-std::vector<bool> ops_inside(const Trace& trace, OpId id) {
-  std::vector<bool> inside(trace.ops.size(), false);
-  inside[id.index()] = true;
-  // Ops stand behind those that they are inside of.
-  for (std::size_t i = id.index() + 1; i < inside.size(); ++i) {
-    const OpId parent = trace.ops.parent[i];
-    inside[i] = parent.valid() && inside[parent.index()];
-  }
-  return inside;
-}
-
-}  // namespace
 
 std::string rate_words(Bytes bytes, Nanoseconds time) {
   const auto tenths = std::llround(gigabytes_per_second(bytes, time) * 10);
@@ -188,42 +173,20 @@ void DetailsWriter::device_time(const std::vector<bool>& ops) {
 // What is there when the op ends, largest first, and what it needs meanwhile.
 void DetailsWriter::made_in(OpId id, const std::vector<bool>& ops) {
   constexpr std::size_t kMost = 8;
-  const Storages& s = trace_.storages;
-  EventId end;
-  for (std::size_t e = trace_.events.size(); e-- > 0 && !end.valid();) {
-    const bool is_its_end =
-        trace_.events.kind[e] == EventKind::op_end && trace_.events.ref[e] == id.value;
-    if (is_its_end) end = EventId(e);
-  }
-  std::vector<StorageId> made;
-  std::int64_t temporaries = 0;
-  Bytes temporary_bytes = 0;
-  for (std::size_t k = 0; k < s.size(); ++k) {
-    const OpId op = s.alloc_op[k];
-    if (!op.valid() || !ops[op.index()] || s.bytes[k] == 0) continue;
-    const bool is_gone = s.free_event[k].valid() && end.valid() && s.free_event[k] < end;
-    if (!is_gone) {
-      made.push_back(StorageId(k));
-      continue;
-    }
-    ++temporaries;
-    temporary_bytes += s.bytes[k];
-  }
-  std::stable_sort(made.begin(), made.end(), [&](StorageId a, StorageId b) {
-    return s.bytes[a.index()] > s.bytes[b.index()];
-  });
+  const OpProducts products = products_of(trace_, id, ops);
+  const std::vector<StorageId>& made = products.kept;
   Bytes rest = 0;
   for (std::size_t k = 0; k < made.size(); ++k) {
     const Selection at{Kind::storage, made[k].value};
     if (k < kMost) row("Makes", gui::name_of(trace_, at), at);
-    if (k >= kMost) rest += s.bytes[made[k].index()];
+    if (k >= kMost) rest += trace_.storages.bytes[made[k].index()];
   }
   if (made.size() > kMost) {
     row("Makes", std::to_string(made.size() - kMost) + " more, " + exact_bytes(rest));
   }
-  if (temporaries == 0) return;
-  row("Needs meanwhile",
-      exact_bytes(temporary_bytes) + " in " + report::count_of(temporaries, "storage"));
+  if (products.temporaries == 0) return;
+  row("Needs meanwhile", exact_bytes(products.temporary_bytes) + " in " +
+                             report::count_of(products.temporaries, "storage"));
 }
 
 void DetailsWriter::gpu(std::size_t i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gui/model/name_search.h"
+#include "gui/model/op_products.h"
 #include "report/words.h"
 #include "simulator/schedule/host_updates.h"
 #include "traces/size_text.h"
@@ -12,6 +13,13 @@ namespace {
 
 using Kind = Selection::Kind;
 
+// The largest of what is there when it ends.
+StorageId made_by(const Trace& trace, OpId op) {
+  if (!op.valid() || op.index() >= trace.ops.size()) return {};
+  const OpProducts products = products_of(trace, op, ops_inside(trace, op));
+  return products.kept.empty() ? StorageId() : products.kept.front();
+}
+
 // Rows of the planned step.
 StorageId storage_of(const Explained& x, const Selection& selection) {
   if (selection.row < 0) return {};
@@ -19,6 +27,10 @@ StorageId storage_of(const Explained& x, const Selection& selection) {
   const simulator::Schedule& schedule = x.simulated->schedule;
   const simulator::ReplayDetail& detail = x.simulated->detail;
   switch (selection.kind) {
+    case Kind::op:
+      return made_by(x.trace(), OpId(row));
+    case Kind::gpu:
+      return row < x.trace().gpu.size() ? made_by(x.trace(), x.trace().gpu.op[row]) : StorageId();
     case Kind::saved:
       return row < x.trace().saved.size() ? x.trace().saved.storage[row] : StorageId();
     case Kind::storage:

@@ -26,9 +26,10 @@ struct Lifetime {
   bool operator==(const Lifetime&) const = default;
 };
 
-// Of a saved tensor, a storage, and what a transfer, a stall or an update is about; none for what
-// is not of one storage. `recorded`: in the recorded step, else in the planned one. `end`: of the
-// step that is shown. Cost: O(spans that are ever alive).
+// Of a saved tensor, a storage, what a transfer, a stall or an update is about, and the largest
+// that an op, or a kernel's op, makes and leaves; none for what is not of one storage. `recorded`:
+// in the recorded step, else in the planned one. `end`: of the step that is shown. Cost: O(spans
+// that are ever alive), of an op O(trace).
 [[nodiscard]] std::optional<Lifetime> lifetime_of(const Explained& explained,
                                                   const Selection& selection, bool recorded,
                                                   Nanoseconds end);

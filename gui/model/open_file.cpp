@@ -185,11 +185,14 @@ Error no_memory(const std::string& path) {
   return {ErrorCode::environment, "does not fit into this machine's memory", path, "", ""};
 }
 
-// One for all of them: what a person is told is one message.
-Error error_of(const std::vector<Error>& errors) {
-  if (errors.size() == 1) return errors.front();
-  std::string text = std::to_string(errors.size()) + " files cannot be opened";
-  for (const Error& error : errors) text += "\n" + error.text();
+// One for all of them, and for the note: what a person is told is one message.
+Error error_of(const std::vector<Error>& errors, const std::string& note) {
+  if (errors.size() == 1 && note.empty()) return errors.front();
+  std::string text;
+  if (errors.size() > 1) text = std::to_string(errors.size()) + " files cannot be opened\n";
+  for (const Error& error : errors) text += error.text() + "\n";
+  text += note;
+  text.erase(text.find_last_not_of('\n') + 1);
   return {errors.front().code, std::move(text), "", "", ""};
 }
 
@@ -288,7 +291,7 @@ OpenedFiles open_files(const std::vector<std::string>& paths, const TracePtr& op
   }
   const std::string several = note_of(read);
   out.note = note + (note.empty() || several.empty() ? "" : " ") + several;
-  if (!errors.empty()) out.error = error_of(errors);
+  if (!errors.empty()) out.error = error_of(errors, std::exchange(out.note, {}));
   return out;
 }
 

@@ -37,8 +37,9 @@ struct Opened {
 struct OpenedFiles {
   std::optional<Opened> opened;    // none: no file could be opened
   std::vector<std::string> files;  // that were opened, in this order
-  std::string note;                // what is shown is not all that was asked for; may be empty
-  std::optional<Error> error;      // of all files that cannot be opened
+  // What is shown is not all that was asked for; may be empty, and is where `error` says it.
+  std::string note;
+  std::optional<Error> error;  // of all files that cannot be opened, and the note
 };
 [[nodiscard]] OpenedFiles open_files(const std::vector<std::string>& paths,
                                      const TracePtr& open_trace, const JobContext& job);

@@ -81,11 +81,11 @@ void LanePainter::label_copy(QPainter& painter, const Label& each, const QColor&
   painter.drawText(each.box.adjusted(3, 0, -3, 0), Qt::AlignVCenter | Qt::AlignLeft, text);
 }
 
-WorkFamily LanePainter::family(StringId id, const NameOf& name_of) {
-  if (!id.valid()) return WorkFamily::other;
+report::WorkFamily LanePainter::family(StringId id, const NameOf& name_of) {
+  if (!id.valid()) return report::WorkFamily::other;
   const auto found = families_.constFind(id.value);
   if (found != families_.constEnd()) return *found;
-  return *families_.insert(id.value, family_of(name_of(id)));
+  return *families_.insert(id.value, report::family_of(name_of(id)));
 }
 
 const LanePainter::Name& LanePainter::name(QPainter& painter, StringId id, const NameOf& name_of) {

@@ -64,7 +64,7 @@ class LanePainter {
   // A hatch over what runs again, below the names.
   static void paint_again(QPainter& painter, const QRect& area, LaneKind kind, const LaneRow& row,
                           const TimeAxis& axis, const Theme& theme);
-  WorkFamily family(StringId id, const NameOf& name_of);
+  report::WorkFamily family(StringId id, const NameOf& name_of);
   const Name& name(QPainter& painter, StringId id, const NameOf& name_of);
   // `paper` below the name, over the hatch; not valid: none.
   void label(QPainter& painter, const QRect& box, const QColor& ink, const QColor& paper,
@@ -75,7 +75,7 @@ class LanePainter {
 
   QFont font_;
   QHash<std::int32_t, Name> names_;
-  QHash<std::int32_t, WorkFamily> families_;
+  QHash<std::int32_t, report::WorkFamily> families_;
   std::vector<SpanRun> runs_;
   std::vector<Label> labels_;
   std::vector<QRect> selected_;

@@ -138,29 +138,13 @@ QColor Theme::span(LaneKind kind, std::size_t shade) const {
   return mix(lane(kind), background, kOfLane[shade]);
 }
 
-QColor Theme::family(WorkFamily family, std::size_t shade) const {
-  QColor color = mix(text, background, 0.3);
-  switch (family) {
-    case WorkFamily::matrix:
-      return span(LaneKind::compute, shade);
-    case WorkFamily::attention:
-      color = colour(report::Lane::updates);
-      break;
-    case WorkFamily::normalising:
-      color = colour(report::Lane::h2d);
-      break;
-    case WorkFamily::elementwise:
-      color = colour(StorageClass::activation);
-      break;
-    case WorkFamily::moving:
-      color = mix(text, background, 0.5);
-      break;
-    case WorkFamily::optimizer:
-      color = colour(StorageClass::gradient);
-      break;
-    case WorkFamily::other:
-      break;
-  }
+QColor Theme::family(report::WorkFamily family, std::size_t shade) const {
+  using enum report::WorkFamily;
+  if (family == matrix) return span(LaneKind::compute, shade);
+  QColor color(QLatin1String(report::colour_of(family)));
+  // Greys are those of the palette.
+  if (family == moving) color = mix(text, background, 0.5);
+  if (family == other) color = mix(text, background, 0.3);
   // Two neighbours of a family differ less than two families.
   return mix(dark ? mix(color, QColor(Qt::white), 0.88) : color, background,
              (1 + kOfLane[shade]) / 2);

@@ -8,7 +8,7 @@
 #include <QPalette>
 
 #include "gui/model/step_picture.h"
-#include "gui/model/work_family.h"
+#include "report/work_family.h"
 #include "traces/trace.h"
 
 namespace stowage::gui {
@@ -37,7 +37,7 @@ struct Theme {
   [[nodiscard]] static std::size_t shade_of(StringId name);
   [[nodiscard]] QColor span(LaneKind kind, std::size_t shade) const;
   // Of an op in the compute lane; matrix products have the lane's colour.
-  [[nodiscard]] QColor family(WorkFamily family, std::size_t shade) const;
+  [[nodiscard]] QColor family(report::WorkFamily family, std::size_t shade) const;
   [[nodiscard]] QColor storage(StorageClass storage_class) const;
   // Every other class is hatched, so that neighbours differ without colour.
   [[nodiscard]] bool hatched(StorageClass storage_class) const;

@@ -145,7 +145,7 @@ QString TimelinePlot::describe(const QPoint& at) const {
                      .arg(name.isEmpty() ? word_for(found->lane->kind) : name, time_text(duration),
                           time_text(begin), word_for(view()->source));
   if (found->lane->kind == LaneKind::compute && info.name.valid()) {
-    text += QLatin1Char('\n') + tr(words_of(family_of(text_of(info.name))));
+    text += QLatin1Char('\n') + tr(report::words_of(report::family_of(text_of(info.name))));
   }
   if (info.again) {
     text += tr("\nruns again in backward: recompute of %1").arg(original_words(info));

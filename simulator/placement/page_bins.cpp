@@ -115,9 +115,8 @@ class OpenBin {
            const std::vector<Span>& spans) {
     for (const Span& span : spans) {
       open(span);
-      const auto at = std::partition_point(taken_.begin(), taken_.end(), [&](const Taken& each) {
-        return each.begin < span.begin;
-      });
+      const auto at = std::partition_point(
+          taken_.begin(), taken_.end(), [&](const Taken& each) { return each.begin < span.begin; });
       taken_.insert(at, {span.begin, span.end, offset, piece.bytes});
       longest_ = std::max(longest_, span.end - span.begin);
     }
@@ -147,9 +146,9 @@ class OpenBin {
   };
 
   Bytes page_bytes_;
-  std::vector<Taken> taken_;    // by begin
-  std::int32_t longest_ = 0;    // of them
-  std::vector<Span> open_;  // in order, with time in between
+  std::vector<Taken> taken_;  // by begin
+  std::int32_t longest_ = 0;  // of them
+  std::vector<Span> open_;    // in order, with time in between
   std::vector<Placed> placed_;
 };
 

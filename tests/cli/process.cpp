@@ -220,13 +220,14 @@ void Child::wait_until_writing() const {
   });
 }
 
-void Child::wait_until_has_child() const {
+pid_t Child::wait_until_has_child() const {
   const std::string id = std::to_string(pid_);
+  pid_t child = -1;
   wait_for([&] {
     std::ifstream file("/proc/" + id + "/task/" + id + "/children");
-    std::string children;
-    return static_cast<bool>(file >> children);
+    return static_cast<bool>(file >> child);
   });
+  return child;
 }
 
 void Child::wait_until_running_for(int milliseconds) const {

@@ -49,7 +49,7 @@ class Child {
   // It sleeps in a write to its stdout, whose pipe is full.
   void wait_until_writing() const;
   void wait_until_running_for(int milliseconds) const;  // CPU time used
-  void wait_until_has_child() const;
+  pid_t wait_until_has_child() const;                   // which it then is
   void send(int signal) const;
   [[nodiscard]] Outcome finish();
 

@@ -42,7 +42,7 @@ TEST(Gradients, OnTheHostAreTheSameBitForBit) {
 // With everything else that moves: parameters, state, saved tensors, layers that run again.
 TEST(Gradients, MoveBesideAllElse) {
   MainJob job;
-  job.profile("gpt2:layers=2,width=64,heads=2,vocab=64", "2", "adamw");
+  job.profile("gpt2:layers=2,width=64,seq=64,heads=2,vocab=64", "2", "adamw");
   job.write_plan(R"("budget": { "automatic_bytes": 0 },
     "saved": [{"site": "*", "do": "offload"}],
     "recompute": [{"segment": "layers.1"}],
@@ -57,7 +57,8 @@ TEST(Gradients, LeaveBetweenMicroBatches) {
   for (const char* parts : {"*=2", "head=2"}) {
     SCOPED_TRACE(parts);
     MainJob job;
-    job.profile("gpt2:layers=1,width=32,heads=2,vocab=32", "2", "sgd", {"--micro-batches", parts});
+    job.profile("gpt2:layers=1,width=32,seq=64,heads=2,vocab=32", "2", "sgd",
+                {"--micro-batches", parts});
     const std::string segment = std::string(parts).substr(0, std::string(parts).find('='));
     job.write_plan(R"("budget": { "automatic_bytes": 0 },
       "gradients": [{"layer": "*", "place": "host"}],

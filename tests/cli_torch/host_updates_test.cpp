@@ -15,7 +15,7 @@ using cli_tests::Outcome;
 using cli_tests::stowage;
 using nlohmann::json;
 
-constexpr const char* kSmall = "gpt2:layers=1,width=32,heads=2,vocab=32";
+constexpr const char* kSmall = "gpt2:layers=1,width=32,seq=64,heads=2,vocab=32";
 constexpr const char* kOnHost = R"("optimizer": [{"layer": "*", "state": "host", "step": "host"}])";
 
 // profile has measured how fast the host is, so nobody assumes it; --set takes its place.

@@ -38,8 +38,8 @@ TEST(LanePainter, AnOpOfTheComputeLaneHasTheColourOfItsFamily) {
   LanePainter lanes;
   lanes.paint(painter, canvas, QRect(0, 0, 300, 20), LaneKind::compute, row, TimeAxis(3000, 300),
               theme, {}, [&](StringId id) { return names[id.index()]; });
-  constexpr WorkFamily kFamilies[] = {WorkFamily::matrix, WorkFamily::elementwise,
-                                      WorkFamily::normalising};
+  using enum report::WorkFamily;
+  constexpr report::WorkFamily kFamilies[] = {matrix, elementwise, normalising};
   for (int i = 0; i < 3; ++i) {
     const QColor color = theme.family(kFamilies[i], Theme::shade_of(StringId(i)));
     EXPECT_EQ(canvas.pixel(100 * i + 90, 2), color.rgb()) << names[static_cast<std::size_t>(i)];

@@ -100,6 +100,23 @@ TEST_F(Opening, APlanWhoseTraceIsNotThereSaysWhichOneIsOpen) {
   EXPECT_EQ(shown_trace(), testing::kSmallCpu) << "the trace is shown all the same";
 }
 
+TEST_F(Opening, ANoteIsSaidBesideAnError) {
+  const QString plan = plan_for(kMlp, "plan.json");
+  const QString bad = folder_.filePath(QStringLiteral("bad.json"));
+  QFile file(bad);
+  ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+  file.write("{");
+  file.close();
+  open_all({testing::kSmallCpu, plan, bad});
+  ASSERT_EQ(errors_.size(), 1U);
+  EXPECT_NE(errors_[0].find("bad.json: "), std::string::npos) << errors_[0];
+  const QStringList lines = said().split('\n');
+  ASSERT_EQ(lines.size(), 2) << said().toStdString();
+  EXPECT_TRUE(lines[0].contains("bad.json: ")) << lines[0].toStdString();
+  EXPECT_TRUE(lines[1].startsWith("plan.json is not for gpt2-l6-fp32-cpu.trace.json.gz"))
+      << lines[1].toStdString();
+}
+
 TEST_F(Opening, OfTwoTracesTheLastOneIsShownAndThatIsSaid) {
   open_all({testing::kSmallCpu, kMlp});
   EXPECT_EQ(shown_trace(), kMlp);

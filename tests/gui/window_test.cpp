@@ -253,8 +253,9 @@ TEST_F(Window, ColoursFollowThePaletteAndStayReadable) {
         EXPECT_GE(contrast_ratio(Theme::ink(color), color), 4.5);
       }
     }
-    for (std::size_t of = 0; of < kWorkFamilies * Theme::kShades; ++of) {
-      const QColor color = theme.family(static_cast<WorkFamily>(of / Theme::kShades), of % 4);
+    for (std::size_t of = 0; of < report::kWorkFamilies * Theme::kShades; ++of) {
+      const QColor color =
+          theme.family(static_cast<report::WorkFamily>(of / Theme::kShades), of % 4);
       EXPECT_GE(contrast_ratio(Theme::ink(color), color), 4.5);
     }
     const QImage image = memory().grab().toImage();

@@ -56,6 +56,30 @@ TEST(Lifetime, HasWhenItIsMadeUsedDeadAndFreed) {
             "freed at 1.30 us");
 }
 
+TEST(Lifetime, OfAnOpIsThatOfTheLargestThatItMakesAndLeaves) {
+  testing::MicroTrace t;
+  t.begin_op("aten::outer");
+  const auto small = t.alloc(100);
+  t.run(10).begin_op("aten::inner");
+  const auto large = t.alloc(300);
+  t.run(10).end_op();
+  const auto passing = t.alloc(900);
+  t.run(10).free(passing);
+  t.run(10).end_op();
+  t.run(10).begin_op("aten::nothing");
+  t.end_op();
+  t.free(small);
+  t.free(large);
+  const ExplainedPtr x = explained(std::make_shared<const TraceData>(t.finish(), "", ""));
+  const auto of_op = [&](std::int32_t op) { return lifetime_of(*x, {Kind::op, op}, true, 50); };
+  ASSERT_TRUE(of_op(0).has_value());
+  EXPECT_EQ(of_op(0)->bytes, 300);
+  EXPECT_EQ(of_op(0), of_op(1)) << "what is inside of it makes it";
+  EXPECT_EQ(of_op(0), lifetime_of(*x, {Kind::storage, of_op(0)->storage.value}, true, 50));
+  EXPECT_FALSE(of_op(2).has_value()) << "it makes nothing";
+  EXPECT_FALSE(of_op(99).has_value());
+}
+
 TEST(Lifetime, OfWhatIsOlderThanTheStepReachesOverAllOfIt) {
   const auto life = lifetime_of(*explained(made_used_freed()), {Kind::storage, 0}, true, 1300);
   ASSERT_TRUE(life.has_value());
@@ -86,7 +110,7 @@ TEST(Lifetime, UnderAPlanHasAGapWhereItIsAway) {
   EXPECT_EQ(lifetime_of(*x, {Kind::transfer, 0}, false, end), life);
   ASSERT_FALSE(x->simulated->result.stalls.empty());
   EXPECT_EQ(lifetime_of(*x, {Kind::stall, 0}, false, end), life);
-  EXPECT_FALSE(lifetime_of(*x, {Kind::op, 0}, false, end).has_value());
+  EXPECT_EQ(lifetime_of(*x, {Kind::op, 0}, false, end), life) << "the op makes nothing else";
   EXPECT_FALSE(lifetime_of(*x, {Kind::transfer, 99}, false, end).has_value());
   EXPECT_FALSE(lifetime_of(*x, {}, false, end).has_value());
 }

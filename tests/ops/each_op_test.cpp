@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -21,6 +20,7 @@
 #include "tests/ops/op_step.h"
 #include "tests/profiler_torch/hand_step.h"
 #include "tests/support/schedule_parts.h"
+#include "tests/support/slowdown.h"
 
 namespace stowage::ops {
 
@@ -188,14 +188,22 @@ TEST_P(SecondDerivative, IsBitwiseWhereAllMovesThatCan) {
   count(body, saved);
 }
 
-// CI draws every eighth; all of them: ctest --preset release -C full -L full.
+// CI draws every eighth; all of them: ctest --preset release -C full -R ops.in_full.
 std::vector<Op> ops_that_save() {
   std::vector<Op> all = all_ops();
   std::erase_if(all, [](const Op& each) { return each.moves_nothing; });
-  if (std::getenv("STOWAGE_EVERY_OP") != nullptr) return all;
+  if (testing::stride() == 1) return all;
   std::vector<Op> drawn;
   for (std::size_t i = 0; i < all.size(); i += 8) drawn.push_back(all[i]);
   return drawn;
+}
+
+// CI draws every third of a table.
+std::vector<Op> drawn(std::vector<Op> table) {
+  if (testing::stride() == 1) return table;
+  std::vector<Op> some;
+  for (std::size_t i = 0; i < table.size(); i += 3) some.push_back(std::move(table[i]));
+  return some;
 }
 
 std::string test_name(const ::testing::TestParamInfo<Op>& info) {
@@ -205,21 +213,22 @@ std::string test_name(const ::testing::TestParamInfo<Op>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Unary, EachOp, ::testing::ValuesIn(unary_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Binary, EachOp, ::testing::ValuesIn(binary_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Reduction, EachOp, ::testing::ValuesIn(reduction_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Shape, EachOp, ::testing::ValuesIn(shape_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Join, EachOp, ::testing::ValuesIn(join_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Index, EachOp, ::testing::ValuesIn(index_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Product, EachOp, ::testing::ValuesIn(product_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(LinearAlgebra, EachOp, ::testing::ValuesIn(linear_algebra_ops()),
+INSTANTIATE_TEST_SUITE_P(Unary, EachOp, ::testing::ValuesIn(drawn(unary_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Binary, EachOp, ::testing::ValuesIn(drawn(binary_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Reduction, EachOp, ::testing::ValuesIn(drawn(reduction_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Shape, EachOp, ::testing::ValuesIn(drawn(shape_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Join, EachOp, ::testing::ValuesIn(drawn(join_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Index, EachOp, ::testing::ValuesIn(drawn(index_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Product, EachOp, ::testing::ValuesIn(drawn(product_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(LinearAlgebra, EachOp, ::testing::ValuesIn(drawn(linear_algebra_ops())),
                          test_name);
-INSTANTIATE_TEST_SUITE_P(Activation, EachOp, ::testing::ValuesIn(activation_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Norm, EachOp, ::testing::ValuesIn(norm_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Image, EachOp, ::testing::ValuesIn(image_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Loss, EachOp, ::testing::ValuesIn(loss_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Fourier, EachOp, ::testing::ValuesIn(fourier_ops()), test_name);
-INSTANTIATE_TEST_SUITE_P(Random, EachOp, ::testing::ValuesIn(random_ops()), test_name);
+INSTANTIATE_TEST_SUITE_P(Activation, EachOp, ::testing::ValuesIn(drawn(activation_ops())),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(Norm, EachOp, ::testing::ValuesIn(drawn(norm_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Image, EachOp, ::testing::ValuesIn(drawn(image_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Loss, EachOp, ::testing::ValuesIn(drawn(loss_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Fourier, EachOp, ::testing::ValuesIn(drawn(fourier_ops())), test_name);
+INSTANTIATE_TEST_SUITE_P(Random, EachOp, ::testing::ValuesIn(drawn(random_ops())), test_name);
 INSTANTIATE_TEST_SUITE_P(All, SecondDerivative, ::testing::ValuesIn(ops_that_save()), test_name);
 
 }  // namespace

@@ -308,9 +308,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Model{"mlp:layers=3,width=64", 4, "none"},
                       Model{"mlp:layers=3,width=64", 4, "sgd"},
                       Model{"mlp:layers=3,width=64", 4, "adamw"},
-                      Model{"gpt2:layers=2,width=32,heads=2,vocab=64", 2, "adamw"},
-                      Model{"gpt2:layers=2,width=32,heads=2,vocab=64", 2, "none"},
-                      Model{"llama3-8b:layers=2,width=64,heads=4,kv_heads=2,vocab=64", 1, "sgd"}),
+                      Model{"gpt2:layers=2,width=32,seq=256,heads=2,vocab=64", 2, "adamw"},
+                      Model{"gpt2:layers=2,width=32,seq=256,heads=2,vocab=64", 2, "none"},
+                      Model{"llama3-8b:layers=2,width=64,seq=512,heads=4,kv_heads=2,vocab=64", 1,
+                            "sgd"}),
     [](const auto& each) {
       std::string name = each.param.spec;
       name = name.substr(0, name.find_first_of(":-")) + "_" + each.param.optimizer;

@@ -1,6 +1,7 @@
 // The central claim, on the real models: for any plan, loss, gradients, parameters and buffers are
 // bitwise those of the step in which nothing moves, and the requested peak is the predicted one to
-// the byte. Copies are delayed at random, so that results do not depend on their timing.
+// the byte. Copies are delayed at random, so that results do not depend on their timing. CI draws a
+// fifth of the plans; all: ctest --preset release -C full -R profiler_torch.random_plans_in_full.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,6 +22,7 @@
 #include "tests/support/random_modes.h"
 #include "tests/support/schedule_damage.h"
 #include "tests/support/schedule_parts.h"
+#include "tests/support/slowdown.h"
 
 namespace stowage {
 namespace {
@@ -208,7 +210,8 @@ class RandomPlans {
 
   // With shards each plan runs for three steps: what one leaves behind, the next one needs. Where
   // there is an optimizer the second one skips its update.
-  void try_plans(int count, unsigned seed, Shards shards = Shards::none) {
+  void try_plans(int all, unsigned seed, Shards shards = Shards::none) {
+    const int count = all / testing::stride();
     const bool streams = shards == Shards::random;
     std::mt19937 random(seed);
     int moved = 0;
@@ -229,12 +232,13 @@ class RandomPlans {
       run_beside_twin(schedule, streams ? 3 : 1);
       if (::testing::Test::HasFailure()) return;
     }
-    EXPECT_GT(moved, count * 3 / 4);
+    EXPECT_GT(moved, count / 2);
   }
 
   // Schedules that nobody would lower, damaged at random, and that the hazard check lets pass all
-  // the same: what it says is safe must be. `count` of them, of so many drawn.
-  void try_damaged(int count, unsigned seed) {
+  // the same: what it says is safe must be. So many of them, of many more drawn.
+  void try_damaged(int all, unsigned seed) {
+    const int count = all / testing::stride();
     std::mt19937 random(seed);
     int ran = 0;
     int refused = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "report/colours.h"
 #include "report/svg_writer.h"
 #include "tests/report/odd_names.h"
 #include "tests/support/small_trace.h"
@@ -72,6 +73,28 @@ TEST(ExportSvg, OddNamesStayNames) {
   EXPECT_THAT(svg, HasSubstr("budget on requested 5.00 kB"));
   EXPECT_THAT(svg, HasSubstr("time since step begin"));
   EXPECT_THAT(svg, HasSubstr("memory (bytes, 1000-based)"));
+}
+
+TEST(ExportSvg, ComputeHasTheColoursOfItsFamilies) {
+  testing::MicroTrace t;
+  for (const char* op : {"aten::mm", "aten::gelu"}) {
+    t.run(100).begin_op(op);
+    t.run(1000).end_op();
+  }
+  const Trace trace = t.finish();
+  const std::string svg = report::export_svg(report::recorded_step(trace));
+  EXPECT_EQ(xml_problem(svg), "");
+  EXPECT_THAT(svg, HasSubstr("matrix products and convolutions"));
+  EXPECT_THAT(svg, HasSubstr("elementwise"));
+  EXPECT_THAT(svg, ::testing::Not(HasSubstr(">optimizer<")));
+  for (const auto& [op, family] : {std::pair{"aten::mm", report::WorkFamily::matrix},
+                                   {"aten::gelu", report::WorkFamily::elementwise}}) {
+    const std::size_t tip = svg.find(std::string("<title>") + op);
+    ASSERT_NE(tip, std::string::npos) << op;
+    const std::string rectangle = svg.substr(svg.rfind("<rect", tip), tip);
+    EXPECT_THAT(rectangle.substr(0, rectangle.find('>')), HasSubstr(report::colour_of(family)))
+        << op;
+  }
 }
 
 // A spike of no duration in a step of a second is still as high as the peak says: its column's top

@@ -60,6 +60,15 @@ if(torch_includes)
   stowage_header_check(stowage_torch_headers SOURCES "${source}" LIBRARIES ${torch_libraries})
 endif()
 
-stowage_structure_test(headers
+# CI checks the core's, in preset core: those on LibTorch take two minutes.
+set(configurations)
+if(torch_includes)
+  set(configurations CONFIGURATIONS full)
+endif()
+stowage_structure_test(headers ${configurations} COMMAND
   "${CMAKE_COMMAND}" --build "${PROJECT_BINARY_DIR}" --target stowage_header_checks --parallel 2)
-set_tests_properties(structure.headers PROPERTIES PROCESSORS 2)
+if(torch_includes)
+  set_tests_properties(structure.headers PROPERTIES LABELS full)
+else()
+  set_tests_properties(structure.headers PROPERTIES PROCESSORS 2)
+endif()

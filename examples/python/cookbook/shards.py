@@ -33,7 +33,7 @@ class Block(torch.nn.Module):
 
 
 class Net(torch.nn.Module):
-    def __init__(self, width=128):
+    def __init__(self, width=64):
         super().__init__()
         self.blocks = torch.nn.ModuleList(Block(width) for _ in range(6))
         self.head = torch.nn.Linear(width, 10)
@@ -53,7 +53,7 @@ def training():
         losses = []
         for part in range(MICRO_BATCHES):
             generator = torch.Generator().manual_seed(MICRO_BATCHES * k + part)
-            x, y = torch.randn(512, 128, generator=generator), torch.randint(0, 10, (512,), generator=generator)
+            x, y = torch.randn(256, 64, generator=generator), torch.randint(0, 10, (256,), generator=generator)
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 loss = torch.nn.functional.cross_entropy(model(x), y) / MICRO_BATCHES
             loss.backward()

@@ -1,11 +1,11 @@
-#include "gui/model/work_family.h"
+#include "report/work_family.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <string>
 
-namespace stowage::gui {
+namespace stowage::report {
 namespace {
 
 struct Part {
@@ -121,4 +121,4 @@ const char* words_of(WorkFamily family) {
   return kWords[static_cast<std::size_t>(family)];
 }
 
-}  // namespace stowage::gui
+}  // namespace stowage::report

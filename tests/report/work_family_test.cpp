@@ -1,11 +1,11 @@
 // Families of ops, by the names that recordings have.
-#include "gui/model/work_family.h"
+#include "report/work_family.h"
 
 #include <gtest/gtest.h>
 
 #include <utility>
 
-namespace stowage::gui {
+namespace stowage::report {
 namespace {
 
 TEST(WorkFamily, GoesByTheNameOfAnOpOrAKernel) {
@@ -48,4 +48,4 @@ TEST(WorkFamily, GoesByTheNameOfAnOpOrAKernel) {
 }
 
 }  // namespace
-}  // namespace stowage::gui
+}  // namespace stowage::report

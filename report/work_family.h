@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace stowage::gui {
+namespace stowage::report {
 
 enum class WorkFamily : std::uint8_t {
   matrix,       // matrix products, convolutions, linear layers
@@ -23,4 +23,4 @@ inline constexpr std::size_t kWorkFamilies = 7;
 // "matrix products and convolutions"
 [[nodiscard]] const char* words_of(WorkFamily family);
 
-}  // namespace stowage::gui
+}  // namespace stowage::report
