@@ -188,11 +188,12 @@ Error no_memory(const std::string& path) {
 // One for all of them, and for the note: what a person is told is one message.
 Error error_of(const std::vector<Error>& errors, const std::string& note) {
   if (errors.size() == 1 && note.empty()) return errors.front();
-  std::string text;
-  if (errors.size() > 1) text = std::to_string(errors.size()) + " files cannot be opened\n";
-  for (const Error& error : errors) text += error.text() + "\n";
-  text += note;
-  text.erase(text.find_last_not_of('\n') + 1);
+  std::string text = errors.front().text();
+  if (errors.size() > 1) {
+    text = std::to_string(errors.size()) + " files cannot be opened";
+    for (const Error& error : errors) text += "\n" + error.text();
+  }
+  if (!note.empty()) text += "\n" + note;
   return {errors.front().code, std::move(text), "", "", ""};
 }
 

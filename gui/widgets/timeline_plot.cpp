@@ -436,11 +436,12 @@ void TimelinePlot::paint_lifetime(QPainter& painter, const TimeAxis& axis) {
   painter.fillRect(QRect(area.left(), area.top() - kLaneGap + 1, width(), 1), theme().grid);
   if (!lifetime()) {
     painter.setPen(theme().faint);
-    painter.drawText(area.adjusted(6, 0, -6, 0), Qt::AlignVCenter | Qt::AlignLeft,
-                     painter.fontMetrics().elidedText(
-                         tr("select a saved tensor, a storage, a copy or a stall: when its bytes "
-                            "are made, used and freed"),
-                         Qt::ElideRight, area.width() - 12));
+    painter.drawText(
+        area.adjusted(6, 0, -6, 0), Qt::AlignVCenter | Qt::AlignLeft,
+        painter.fontMetrics().elidedText(
+            tr("select an op, a saved tensor, a storage, a copy or a stall: when its bytes "
+               "are made, used and freed"),
+            Qt::ElideRight, area.width() - 12));
     return;
   }
   const Lifetime& life = *lifetime();
