@@ -81,7 +81,7 @@ class Bench:
         self.models = SMALL if options.device == "cpu" else MODELS
 
     def stowage(self, *words):
-        return stowage(os.path.join(self.options.bin, "stowage"), *words)
+        return stowage(os.path.join(self.options.bin, "stowage"), *words, limit=self.options.limit)
 
     def file(self, *names):
         return os.path.join(self.options.out, "-".join(names).replace(":", "-").replace("=", "-").replace("*", "all"))
@@ -106,6 +106,8 @@ class Bench:
             on = ["--budget-on", "reserved"] if self.options.device == "cuda" else []
             code, answer, error = self.stowage("plan", trace, "--budget", share, *on, "-o", plan,
                                                *([] if allow == "all" else ["--allow", allow]))
+            if code == 124:
+                return {**cell, "failed": error}
             if code == 0:
                 break
         else:
@@ -144,6 +146,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--seconds", type=float, default=540)
+    parser.add_argument("--limit", type=float, default=200, help="seconds that one command may take")
     parser.add_argument("--time", type=float, default=0.04, help="what a time may be off by, a part of it")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)

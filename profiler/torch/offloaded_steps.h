@@ -1,7 +1,7 @@
-// Training steps that do not fit the device: model state comes when an op needs it, saved tensors
-// leave at once where they would take what ops need, the CPU waits for each copy. No plan and no
-// recording is needed, and the results are those of the step with everything kept, to the bit: for
-// a step that must be compared with.
+// Training steps that do not fit the device: model state comes when an op needs it, or stays where
+// all of it fits beside what ops need; saved tensors leave at once where they would take what ops
+// need, the CPU waits for each copy. No plan and no recording is needed, and the results are those
+// of the step with everything kept, to the bit: for a step that must be compared with.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ namespace stowage::profiler {
 
 class OffloadedSteps {
  public:
-  // Takes the step's model state, which stays on the host behind the last step. `memory_limit`: of
-  // the device, 0 = all that it has; a quarter of it is for model state, half of it or 24 GB for
-  // ops, and what is left for saved tensors that stay. State that cannot leave
-  // (StatePager::create()) stays. The device outlives it. Errors: those of StatePager::create().
+  // `memory_limit`: of the device, 0 = all that it has; half of it or 24 GB is for ops. Where the
+  // step's model state (and gradients) fits beside that it stays; else it is taken, stays on the
+  // host behind the last step, and has a quarter of the limit. What is left is for saved tensors
+  // that stay. State that cannot leave (StatePager::create()) stays. The device outlives it.
+  // Errors: those of StatePager::create().
   [[nodiscard]] static Result<std::unique_ptr<OffloadedSteps>> create(executor::Device& device,
                                                                       StepFunctions step,
                                                                       Bytes memory_limit);
@@ -32,19 +33,19 @@ class OffloadedSteps {
   // out of memory among them. Error: ops of two threads ran at once (StepRecorder::end_step()).
   [[nodiscard]] Status step();
   // The same tensors with their bytes of now, between steps: CPU tensors over host memory, valid
-  // until the next step. State that no step has made yet is left out.
+  // until the next step, of what was taken. State that no step has made yet is left out.
   [[nodiscard]] std::vector<executor::NamedTensor> values(
       const std::vector<executor::NamedTensor>& tensors);
 
  private:
   OffloadedSteps(executor::Device& device, StepFunctions step, std::unique_ptr<StatePager> pager,
-                 Bytes kept_below);
+                 Bytes memory_limit);
 
   executor::Device& device_;
   StepFunctions step_;
   executor::HostPool host_pool_;
   std::unique_ptr<StatePager> pager_;  // may be null
-  Bytes kept_below_;
+  Bytes limit_;
 };
 
 }  // namespace stowage::profiler

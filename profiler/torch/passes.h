@@ -27,6 +27,8 @@ struct StepFunctions {
   // Makes the optimizer's state as far as there is none, without memory
   // (executor::Optimizer::make_state). May be empty: then the first step makes it.
   std::function<void()> make_state{};
+  // False: an update in backward takes each gradient.
+  bool keeps_gradients = true;
   // What the host would do in the place of its updates.
   HostUpdateKind updates{};
 };

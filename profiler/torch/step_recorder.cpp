@@ -14,6 +14,7 @@
 #include "executor/kept_tensor.h"
 #include "executor/optimizer.h"
 #include "executor/saved_view.h"
+#include "executor/unmade_state.h"
 
 namespace stowage::profiler {
 
@@ -95,6 +96,7 @@ void StepRecorder::begin_step(RegisteredTensors registered) {
   for (const auto& buffer : registered_.buffers) add_class(buffer.tensor, StorageClass::buffer);
   for (const auto& input : registered_.inputs) add_class(input.tensor, StorageClass::input);
   for (const auto& state : registered_.optimizer_state) {
+    if (options_.pager == nullptr && executor::is_unmade(state.tensor)) continue;
     add_class(state.tensor, StorageClass::optimizer_state, parameter_of_state(state.name));
   }
   if (options_.pager != nullptr) options_.pager->rest();

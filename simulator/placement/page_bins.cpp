@@ -97,11 +97,11 @@ class OpenBin {
     return best;
   }
 
-  // Of the time that it adds.
-  [[nodiscard]] std::int64_t cost(const std::vector<Span>& spans, const Circle& circle) const {
-    std::int64_t sum = 0;
+  // Of the time that it adds; `all`: of all its time.
+  [[nodiscard]] std::int64_t cost(const std::vector<Span>& spans, std::int64_t all,
+                                  const Circle& circle) const {
+    std::int64_t sum = all;
     for (const Span& span : spans) {
-      sum += circle.cost(span.begin, span.end);
       auto open = std::partition_point(open_.begin(), open_.end(),
                                        [&](const Span& each) { return each.end <= span.begin; });
       for (; open != open_.end() && open->begin < span.end; ++open) {
@@ -152,6 +152,52 @@ class OpenBin {
   std::vector<Placed> placed_;
 };
 
+// By stretch of time and bin how many bytes are free at most: what is there for all of a stretch
+// leaves no more to anything that is there for any of it. Says cheaply where a piece cannot fit.
+class MostFree {
+ public:
+  MostFree(std::int32_t instants, Bytes page_bytes)
+      : stretch_(instants / kStretches + 1),
+        page_bytes_(page_bytes),
+        bytes_(static_cast<std::size_t>(instants / stretch_ + 1)) {}
+
+  void add_bin() {
+    for (std::vector<Bytes>& each : bytes_) each.push_back(page_bytes_);
+  }
+  void take(std::size_t bin, Bytes bytes, const std::vector<Span>& spans) {
+    for (const Span& span : spans) {
+      const std::int32_t end = span.end / stretch_;
+      for (std::int32_t s = (span.begin + stretch_ - 1) / stretch_; s < end; ++s) {
+        bytes_[static_cast<std::size_t>(s)][bin] -= bytes;
+      }
+    }
+  }
+
+  // For one span: by bin, in its first, middle and last stretch.
+  struct Of {
+    const Bytes* first;
+    const Bytes* middle;
+    const Bytes* last;
+    [[nodiscard]] bool holds(std::size_t bin, Bytes bytes) const {
+      return first[bin] >= bytes && middle[bin] >= bytes && last[bin] >= bytes;
+    }
+  };
+  [[nodiscard]] Of of(const Span& span) const {
+    return {at(span.begin), at(span.begin + (span.end - span.begin) / 2),
+            at(std::max(span.begin, span.end - 1))};
+  }
+
+ private:
+  static constexpr std::int32_t kStretches = 256;
+  [[nodiscard]] const Bytes* at(std::int32_t instant) const {
+    return bytes_[static_cast<std::size_t>(instant / stretch_)].data();
+  }
+
+  std::int32_t stretch_;  // instants
+  Bytes page_bytes_;
+  std::vector<std::vector<Bytes>> bytes_;
+};
+
 // A bin for each time without a gap.
 void close(const OpenBin& open, std::int32_t instants, std::vector<Bin>& bins) {
   const std::vector<Span>& spans = open.spans();
@@ -196,19 +242,25 @@ std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_byt
     return rank(a) > rank(b);
   });
   std::vector<OpenBin> open;
+  MostFree most_free(circle.instants(), page_bytes);
   TakenBytes taken;
   std::size_t last = 0;  // bin that a piece went into
   const std::size_t most = std::max<std::size_t>(kMostLooks / (pieces.size() + 1), 64);
   for (const std::int32_t number : order) {
     const PagePiece& each = piece(number);
     const std::vector<Span> spans = spans_of(each.begin, each.end, circle.instants());
-    std::int64_t least = 0;
-    for (const Span& span : spans) least += circle.cost(span.begin, span.end);
+    std::int64_t all = 0;
+    for (const Span& span : spans) all += circle.cost(span.begin, span.end);
+    std::int64_t least = all;
     std::optional<OpenBin::Fit> best;
     std::size_t at = open.size();
-    for (std::size_t looks = 0; looks < std::min(open.size(), most); ++looks) {
-      const std::size_t b = (last + looks) % open.size();
-      const std::int64_t cost = open[b].cost(spans, circle);
+    const MostFree::Of room = most_free.of(spans.back());
+    std::size_t next = last;
+    for (std::size_t looks = std::min(open.size(), most); looks > 0; --looks) {
+      const std::size_t b = next;
+      next = b + 1 == open.size() ? 0 : b + 1;
+      if (!room.holds(b, each.bytes)) continue;
+      const std::int64_t cost = open[b].cost(spans, all, circle);
       if (cost > least || (best && cost == least && best->rest == 0)) continue;
       const auto fit = open[b].fit(each, spans, taken);
       if (!fit) continue;
@@ -217,8 +269,12 @@ std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_byt
       best = fit;
       at = b;
     }
-    if (at == open.size()) open.emplace_back(page_bytes);
+    if (at == open.size()) {
+      open.emplace_back(page_bytes);
+      most_free.add_bin();
+    }
     last = at;
+    most_free.take(at, each.bytes, spans);
     open[at].add(number, each, best ? best->offset : 0, spans);
   }
   std::vector<Bin> bins;

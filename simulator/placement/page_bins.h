@@ -34,9 +34,10 @@ enum class PackOrder : std::uint8_t { longest, edges_longest, edges_largest };
 
 // Offline, in that order; each where it adds the least time to pages that are there, time near the
 // peak of `live_bytes` (by instant) counting most; then where the fewest bytes are left. Each bin
-// is without a gap in time. Cost: O(pieces * bins * (log pieces of a bin + those of them that begin
-// while the piece is there, or sooner by no more than the bin's longest)); at most 4,000,000 /
-// pieces bins, or 64, are looked at for each.
+// is without a gap in time. Cost: O(pieces * bins), of which 4,000,000 / pieces, or 64, are looked
+// at for each piece. A bin is searched only if enough bytes are free in the stretches of time (of
+// 256) that the piece begins in, is half over in and ends in: log of the bin's pieces, and those
+// that begin while the piece is there, or sooner by no more than the bin's longest.
 [[nodiscard]] std::vector<Bin> pack_pages(const std::vector<PagePiece>& pieces, Bytes page_bytes,
                                           const std::vector<Bytes>& live_bytes, PackOrder by);
 
