@@ -35,6 +35,9 @@ endfunction()
 # programs that are written with it.
 function(stowage_use_torch_pch target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "UNOPTIMIZED;WHOLE" "" "")
+  if(ARG_UNOPTIMIZED AND ARG_WHOLE)
+    message(FATAL_ERROR "stowage_use_torch_pch(${target}): UNOPTIMIZED or WHOLE, there is no header of both")
+  endif()
   set(pch stowage_torch_pch)
   set(headers <ATen/ATen.h> <ATen/record_function.h> <torch/csrc/autograd/engine.h>
     <torch/csrc/autograd/saved_variable_hooks.h>)

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "executor/saved_view.h"
+
 namespace stowage::executor {
 
 namespace {
@@ -40,7 +42,7 @@ Filler fill_with(double number, const at::Tensor& like, at::ScalarType dtype) {
 }
 
 bool is_unmade(const at::Tensor& state) {
-  return has_no_memory_yet(storage_behind(state));
+  return is_plain(state) && has_no_memory_yet(storage_behind(state));
 }
 
 void give_memory(const at::Tensor& state) {

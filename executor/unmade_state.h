@@ -16,7 +16,7 @@ namespace stowage::executor {
 // Fills a home with that number.
 [[nodiscard]] Filler fill_with(double number, const at::Tensor& like, at::ScalarType dtype);
 
-// Whether no plan and no step has made it.
+// Whether no plan and no step has made it. Of a sparse or an undefined tensor: no, somebody has.
 [[nodiscard]] bool is_unmade(const at::Tensor& state);
 // Memory of the device's, as the first step would take it; its values are the caller's.
 // Precondition: is_unmade().

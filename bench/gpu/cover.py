@@ -6,7 +6,8 @@
 Each cell is a recording (model, dtype, optimizer, micro-batches where the decision asks for them), a plan of `auto`
 that may decide that alone, for the least of 60, 70, 80, 90 and 95 % of the reserved peak that it can keep, and `stowage
 verify`. Every pair of values of two columns that can go together is in some cell. What is in OUT/cells.jsonl already is
-not done again, so that a second call goes on; after --seconds no further cell is begun. With --device cpu small models,
+not done again, unless it failed, so that a second call goes on; after --seconds no further cell is begun, and one has a
+few commands, each of --limit seconds at most. With --device cpu small models,
 to try it. Exit code 1 when a cell is not bitwise, off in a byte, or on a GPU off in time by more than --time; 3 when
 cells are left.
 """
@@ -16,6 +17,7 @@ import itertools
 import json
 import os
 import random
+import signal
 import sys
 import time
 
@@ -114,7 +116,7 @@ class Bench:
             return {**cell, "infeasible": error or "no plan"}
         code, verified, error = self.stowage("verify", "--plan", plan, "--trace", trace, "--reference",
                                              stem + "-" + divided + ".reference.json.gz")
-        if verified is None or "planned" not in verified:
+        if code == 124 or verified is None or "planned" not in verified:
             return {**cell, "budget": share, "failed": "not verified: " + error}
         planned, predicted, reference = (verified[key] for key in ("planned", "predicted", "reference"))
         return {
@@ -149,6 +151,7 @@ def main():
     parser.add_argument("--limit", type=float, default=200, help="seconds that one command may take")
     parser.add_argument("--time", type=float, default=0.04, help="what a time may be off by, a part of it")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and the command ends, too
     os.makedirs(options.out, exist_ok=True)
     columns = dict(COLUMNS)
     if options.device == "cpu":
@@ -157,7 +160,7 @@ def main():
     done = []
     if os.path.exists(kept):
         with open(kept, encoding="utf-8") as file:
-            done = [json.loads(line) for line in file]
+            done = [row for row in map(json.loads, file) if "failed" not in row]
     bench, begin, left = Bench(options), time.monotonic(), 0
     for cell in cover(columns):
         if any(all(row[column] == cell[column] for column in columns) for row in done):

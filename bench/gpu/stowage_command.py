@@ -12,7 +12,7 @@ def stowage(command, *words, limit=None, **environment):
     One that runs past `limit` seconds is ended with all that it started: exit code 124, and what it said last.
     """
     with subprocess.Popen([command, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          start_new_session=True, env={**os.environ, **environment}) as child:
+                          errors="replace", start_new_session=True, env={**os.environ, **environment}) as child:
         try:
             output, errors = child.communicate(timeout=limit)
             code, said = child.returncode, ""
@@ -20,6 +20,9 @@ def stowage(command, *words, limit=None, **environment):
             os.killpg(child.pid, signal.SIGKILL)
             output, errors = child.communicate()
             code, said = 124, f"{words[0]} ran past {limit} s, said last: "
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
     lines = errors.strip().splitlines()
     said += lines[-1] if lines else ""
     try:

@@ -152,7 +152,8 @@ profiler::StepFunctions Session::functions() {
                                        step_->model().inputs(), step_->optimizer_state()};
   };
   functions.make_state = [this] { static_cast<void>(step_->state_maker()(step_->parameters())); };
-  functions.keeps_gradients = !request_.optimizer.in_backward;
+  functions.gradients_last = !request_.optimizer.in_backward;
+  functions.casts_parameters = !executor::recorded_text(request_.autocast).empty();
   if (step_->host_updater() && !request_.optimizer.in_backward &&
       !request_.optimizer.keeps_gradients) {
     functions.updates = {request_.optimizer, most_common_dtype(step_->parameters())};

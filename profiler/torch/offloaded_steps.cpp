@@ -25,19 +25,23 @@ Bytes bytes_of(const std::vector<executor::StateStorage>& storages) {
   return bytes;
 }
 
-// Parameters, optimizer state, and gradients where they are there all at once.
-Bytes model_state(const executor::Device& device, const StepFunctions& step) {
+// Of a step whose model state stays on the device.
+struct ModelBytes {
+  Bytes state = 0;    // parameters and optimizer state
+  Bytes unmade = 0;   // of it: optimizer state that no step has made yet
+  Bytes in_step = 0;  // what a step makes of the parameters' size: gradients, copies of autocast
+};
+
+ModelBytes model_bytes(const executor::Device& device, const StepFunctions& step) {
   const RegisteredTensors known = step.registered();
   const Bytes parameters = bytes_of(executor::state_storages(device, known.parameters));
-  return parameters + (step.keeps_gradients ? parameters : 0) +
-         bytes_of(executor::state_storages(device, known.optimizer_state));
-}
-
-// Of optimizer state that no step has made yet.
-Bytes unmade_state(const executor::Device& device, const StepFunctions& step) {
-  Bytes bytes = 0;
-  for (const auto& each : executor::state_storages(device, step.registered().optimizer_state)) {
-    if (executor::is_unmade(each.tensors.front().tensor)) bytes += each.bytes();
+  ModelBytes bytes;
+  bytes.in_step =
+      (step.gradients_last ? parameters : 0) + (step.casts_parameters ? parameters / 2 : 0);
+  const auto pieces = executor::state_storages(device, known.optimizer_state);
+  bytes.state = parameters + bytes_of(pieces);
+  for (const executor::StateStorage& each : pieces) {
+    if (executor::is_unmade(each.tensors.front().tensor)) bytes.unmade += each.bytes();
   }
   return bytes;
 }
@@ -65,7 +69,8 @@ Result<std::unique_ptr<OffloadedSteps>> OffloadedSteps::create(executor::Device&
   options.restores_state = false;
   options.trains = true;
   if (step.make_state) step.make_state();
-  const bool state_stays = model_state(device, step) <= without_ops(options.memory_limit);
+  const ModelBytes model = model_bytes(device, step);
+  const bool state_stays = model.state + model.in_step <= without_ops(options.memory_limit);
   Result<std::unique_ptr<StatePager>> pager =
       state_stays ? std::unique_ptr<StatePager>() : make_pager(device, step, options);
   if (!pager) return pager.error();
@@ -74,13 +79,17 @@ Result<std::unique_ptr<OffloadedSteps>> OffloadedSteps::create(executor::Device&
 }
 
 Status OffloadedSteps::step() {
-  // State that this step is going to make comes beside what is kept until then.
-  const Bytes for_state = pager_ ? state_share(limit_) : unmade_state(device_, step_);
+  // What this step is going to make comes beside what is kept until then.
+  Bytes to_come = state_share(limit_);
+  if (!pager_) {
+    const ModelBytes model = model_bytes(device_, step_);
+    to_come = model.unmade + model.in_step;
+  }
   const RecordOptions recording{.light = true,
                                 .host_pool = host_pool_,
                                 .again = {},
                                 .pager = pager_.get(),
-                                .kept_below = without_ops(limit_) - for_state};
+                                .kept_below = without_ops(limit_) - to_come};
   const Result<RawPass> pass =
       observe(device_, step_, RecordMode::offload_all, /*index=*/0, recording);
   return pass ? Status(Unit{}) : Status(pass.error());
@@ -90,9 +99,7 @@ std::vector<executor::NamedTensor> OffloadedSteps::values(
     const std::vector<executor::NamedTensor>& tensors) {
   if (pager_ == nullptr) {
     std::vector<executor::NamedTensor> made = tensors;
-    std::erase_if(made, [](const auto& each) {
-      return each.tensor.defined() && executor::is_unmade(each.tensor);
-    });
+    std::erase_if(made, [](const auto& each) { return executor::is_unmade(each.tensor); });
     return made;
   }
   pager_->rest();

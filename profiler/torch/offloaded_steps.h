@@ -20,11 +20,12 @@ namespace stowage::profiler {
 
 class OffloadedSteps {
  public:
-  // `memory_limit`: of the device, 0 = all that it has; half of it or 24 GB is for ops. Where the
-  // step's model state (and gradients) fits beside that it stays; else it is taken, stays on the
-  // host behind the last step, and has a quarter of the limit. What is left is for saved tensors
-  // that stay. State that cannot leave (StatePager::create()) stays. The device outlives it.
-  // Errors: those of StatePager::create().
+  // `memory_limit`: of the device, 0 = all that it has; half of it, 24 GB at most, is for ops.
+  // Where the step's model state fits beside that, with what a step makes of the parameters' size
+  // (StepFunctions::gradients_last, casts_parameters), it stays; else it is taken, is on the host
+  // behind the last step, and has a quarter of the limit. What is left is for saved tensors that
+  // stay. State that cannot leave (StatePager::create()) stays. The device outlives it. Errors:
+  // those of StatePager::create().
   [[nodiscard]] static Result<std::unique_ptr<OffloadedSteps>> create(executor::Device& device,
                                                                       StepFunctions step,
                                                                       Bytes memory_limit);
@@ -32,8 +33,9 @@ class OffloadedSteps {
   // Runs StepFunctions::step once; the batch is the caller's. Exceptions of the step pass through,
   // out of memory among them. Error: ops of two threads ran at once (StepRecorder::end_step()).
   [[nodiscard]] Status step();
-  // The same tensors with their bytes of now, between steps: CPU tensors over host memory, valid
-  // until the next step, of what was taken. State that no step has made yet is left out.
+  // The same tensors with their bytes of now, between steps: where model state was taken CPU
+  // tensors over host memory, valid until the next step, else themselves. State that no step has
+  // made yet is left out.
   [[nodiscard]] std::vector<executor::NamedTensor> values(
       const std::vector<executor::NamedTensor>& tensors);
 

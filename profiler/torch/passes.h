@@ -27,8 +27,10 @@ struct StepFunctions {
   // Makes the optimizer's state as far as there is none, without memory
   // (executor::Optimizer::make_state). May be empty: then the first step makes it.
   std::function<void()> make_state{};
-  // False: an update in backward takes each gradient.
-  bool keeps_gradients = true;
+  // All gradients are there at the end of backward. False: an update takes each as it arrives.
+  bool gradients_last = true;
+  // Autocast keeps a copy of the parameters in two bytes until forward has ended.
+  bool casts_parameters = false;
   // What the host would do in the place of its updates.
   HostUpdateKind updates{};
 };

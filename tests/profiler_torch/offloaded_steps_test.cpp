@@ -34,16 +34,21 @@ std::vector<char> bytes_of(executor::Device& device, const at::Tensor& tensor) {
   return {begin, begin + tensor.nbytes()};
 }
 
-// `limit` < 0: with everything kept.
-Trained trained(const std::string& spec, const std::string& optimizer, Bytes limit) {
+std::unique_ptr<cli::Session> new_session(const std::string& spec, const std::string& optimizer,
+                                          const std::string& autocast = {}) {
   cli::RunFlags flags;
   flags.device = testing::test_device_name();
   flags.batch = 4;
   flags.optimizer = optimizer;
+  if (!autocast.empty()) flags.autocast = autocast;
   flags.threads = 1;
   cli::CommandFiles files;
-  const std::unique_ptr<cli::Session> session =
-      or_throw(cli::Session::create(or_throw(cli::make_request(spec, flags, files))));
+  return or_throw(cli::Session::create(or_throw(cli::make_request(spec, flags, files))));
+}
+
+// `limit` < 0: with everything kept.
+Trained trained(const std::string& spec, const std::string& optimizer, Bytes limit) {
+  const std::unique_ptr<cli::Session> session = new_session(spec, optimizer);
   std::unique_ptr<OffloadedSteps> steps;
   if (limit >= 0) {
     steps = or_throw(OffloadedSteps::create(session->device(), session->functions(), limit));
@@ -90,6 +95,52 @@ TEST(OffloadedSteps, OfTransformersToo) {
   expect_the_same("llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64,loss=cross-entropy",
                   "adamw:master=fp32,update=backward");
   expect_the_same("llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64,dtype=bf16", "adam");
+}
+
+Bytes bytes_of(const std::vector<NamedTensor>& tensors) {
+  Bytes bytes = 0;
+  for (const NamedTensor& each : tensors) bytes += static_cast<Bytes>(each.tensor.nbytes());
+  return bytes;
+}
+
+struct Held {
+  bool state_stays;
+  Bytes parameters;
+  Bytes state;  // and parameters
+};
+
+Held held_within(Bytes limit, const std::string& optimizer, const std::string& autocast) {
+  const std::unique_ptr<cli::Session> session =
+      new_session("mlp:layers=3,width=64", optimizer, autocast);
+  const std::unique_ptr<OffloadedSteps> steps =
+      or_throw(OffloadedSteps::create(session->device(), session->functions(), limit));
+  const std::vector<NamedTensor> parameters = session->step().parameters();
+  const std::vector<NamedTensor> state = session->step().optimizer_state();
+  EXPECT_FALSE(state.empty());
+  EXPECT_TRUE(steps->values(state).empty()) << "no step has made it";
+  const std::vector<NamedTensor> values = steps->values(parameters);
+  EXPECT_EQ(values.size(), parameters.size());
+  return {values.front().tensor.is_same(parameters.front().tensor), bytes_of(parameters),
+          bytes_of(parameters) + bytes_of(state)};
+}
+
+// Half of such a limit is for ops.
+TEST(OffloadedSteps, ModelStateStaysWhereAllOfItFitsBesideOps) {
+  struct Case {
+    std::string optimizer;
+    std::string autocast;
+    Bytes halves;  // of the parameters' bytes, which come in the step
+  };
+  for (const Case& each :
+       {Case{"adamw:update=backward", "", 0}, Case{"adamw:master=fp32,update=backward", "", 0},
+        Case{"adamw", "", 2}, Case{"adamw:update=backward", "bf16", 1}, Case{"adamw", "bf16", 3}}) {
+    SCOPED_TRACE(each.optimizer + " " + each.autocast);
+    const Held held = held_within(1, each.optimizer, each.autocast);
+    EXPECT_FALSE(held.state_stays);
+    const Bytes needed = held.state + each.halves * held.parameters / 2;
+    EXPECT_TRUE(held_within(2 * needed, each.optimizer, each.autocast).state_stays);
+    EXPECT_FALSE(held_within(2 * needed - 2, each.optimizer, each.autocast).state_stays);
+  }
 }
 
 }  // namespace

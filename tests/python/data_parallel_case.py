@@ -30,7 +30,9 @@ class Ranks:
         self._ranks = []  # a process and its pipe each
 
     def __enter__(self):
-        context = multiprocessing.get_context("spawn")
+        # Copies of a process that has torch, and no thread of autograd's or OpenMP's yet.
+        context = multiprocessing.get_context("spawn" if self.backend == "nccl" else "forkserver")
+        context.set_forkserver_preload(["torch.distributed.fsdp", "stowage"])
         self._folder = tempfile.TemporaryDirectory()
         for rank in range(self.count):
             ours, theirs = context.Pipe()

@@ -590,6 +590,34 @@ def test_a_hook_that_comes_within_a_step_is_refused_and_an_update_that_raises_le
     run.detach()
 
 
+class Rows(torch.nn.Sequential):
+    """Of a table whose gradient is sparse."""
+
+    def __init__(self):
+        super().__init__(torch.nn.Embedding(50, 64, sparse=True), torch.nn.Linear(64, 256), torch.nn.ReLU(),
+                         torch.nn.Linear(256, 4))
+
+
+def test_an_optimizers_state_may_be_sparse():
+    def body(model, optimizer, k):
+        optimizer.zero_grad()
+        loss = model(torch.arange(40)).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def loop(**attach):
+        return Loop(Rows, lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), body, **attach).steps(STEPS)
+
+    reference, planned_loop = loop(), loop(budget="90%")
+    assert planned_loop.run.is_planned
+    assert planned_loop.optimizer.state[planned_loop.model[0].weight]["momentum_buffer"].is_sparse
+    planned_loop.run.detach()
+    assert planned_loop.results == reference.results
+    for a, b in zip(reference.model.parameters(), planned_loop.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
 def test_a_run_that_is_dropped_leaves_its_plan():
     loop = planned(budget="60%")
     reference = [parameter.detach().clone() for parameter in plain().model.parameters()]
