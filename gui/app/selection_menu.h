@@ -1,5 +1,5 @@
-// The menu of a right click on an op, a copy, a stall, a block: what the menus and keys do, with
-// what is selected.
+// The menu of a right click on an op, a copy, a stall, a block or a row of a table: what the menus
+// and keys do, with what is selected.
 #pragma once
 
 #include <QPoint>

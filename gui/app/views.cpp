@@ -158,6 +158,8 @@ void add_other_views(MainWindow& window) {
   QObject::connect(&window.timeline(), &PlotView::menu_requested, &window, show_menu);
   QObject::connect(&window.memory(), &PlotView::menu_requested, &window, show_menu);
   QObject::connect(blocks, &BlocksView::menu_requested, &window, show_menu);
+  QObject::connect(alive, &AliveView::menu_requested, &window, show_menu);
+  QObject::connect(range, &RangeView::menu_requested, &window, show_menu);
   QObject::connect(&window.timeline(), &PlotView::range_measured, &window,
                    [&window] { window.raise_view(QStringLiteral("range")); });
   QObject::connect(blocks, &BlocksView::peak_requested, &window, &MainWindow::go_to_peak);

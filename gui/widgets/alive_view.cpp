@@ -15,6 +15,7 @@
 #include "gui/widgets/sorted_item.h"
 #include "gui/widgets/storage_texts.h"
 #include "gui/widgets/value_texts.h"
+#include "report/less_memory.h"
 #include "report/moment.h"
 #include "report/words.h"
 
@@ -257,6 +258,11 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   connect(moment_, &QComboBox::currentIndexChanged, this, &AliveView::refresh);
   connect(grouping_, &QComboBox::currentIndexChanged, this, &AliveView::refresh);
   connect(rows_, &QTreeWidget::itemDoubleClicked, this, &AliveView::select);
+  rows_->setContextMenuPolicy(Qt::CustomContextMenu);
+  connect(rows_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
+    select(rows_->itemAt(at));
+    Q_EMIT menu_requested(rows_->viewport()->mapToGlobal(at));
+  });
   connect(&explanations_, &Explanations::changed, this, &AliveView::refresh);
   connect(&state_, &ViewState::shown_changed, this, &AliveView::refresh);
   connect(&state_, &ViewState::cursor_changed, this, [this] {
@@ -333,7 +339,13 @@ void AliveView::refresh() {
   const auto uses = has_uses ? x->uses : std::make_shared<const report::StorageUses>(trace);
   const report::BytesByUse by_use =
       report::bytes_by_use(trace, *uses, alive, on_device, on_device.back());
-  use_->setText(QString::fromStdString(report::use_headline(by_use)));
+  std::string headline = report::use_headline(by_use);
+  if (!at_cursor) {
+    const std::string less =
+        report::less_memory(x->simulated->resident(), x->simulated->result, ByteUnits::decimal);
+    if (!less.empty()) headline += "; " + less;
+  }
+  use_->setText(QString::fromStdString(headline));
   const AliveStep step{trace, on_device, tensors_of(x, trace), [&](StorageId storage) {
                          if (recorded) return trace.storages.free_event[storage.index()];
                          const report::StorageStory story = x->stories[storage.index()];

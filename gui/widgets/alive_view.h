@@ -37,6 +37,8 @@ class AliveView : public QWidget {
 
  Q_SIGNALS:
   void peak_requested();
+  // A right click on a row: what it speaks of is selected.
+  void menu_requested(const QPoint& global);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

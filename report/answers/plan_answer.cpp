@@ -13,6 +13,7 @@
 #include "report/answers/terminal_plot.h"
 #include "report/answers/text_table.h"
 #include "report/inspect.h"
+#include "report/less_memory.h"
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
@@ -136,13 +137,9 @@ std::string verdict(const PlanAnswer& answer, const Paint& paint) {
 std::string peak_text(const PlanAnswer& answer) {
   const PlanOutcome& outcome = answer.outcome;
   std::string text = "At its peak the step has " + use_headline(answer.peak_use, answer.units);
-  const Bytes gone = outcome.resident.peak_requested - outcome.predicted.peak_requested;
-  const Nanoseconds longer = outcome.predicted.step_ns - outcome.resident.step_ns;
-  if (!outcome.feasible() || gone <= 0) return text + ".\n";
-  text += "; " + format_bytes(gone, answer.units) + " less ";
-  if (longer <= 0) return text + "cost no time.\n";
-  return text + "cost " + format_time(longer) + " (" +
-         relative(outcome.predicted.step_ns, outcome.resident.step_ns) + ").\n";
+  if (!outcome.feasible()) return text + ".\n";
+  const std::string less = less_memory(outcome.resident, outcome.predicted, answer.units);
+  return text + (less.empty() ? "" : "; " + less) + ".\n";
 }
 
 std::string figures(const PlanAnswer& answer) {

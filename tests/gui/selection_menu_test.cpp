@@ -81,6 +81,31 @@ TEST_F(SelectionMenu, OfAnOpShowsWhatRunsWithinIt) {
   EXPECT_EQ(alive->moment().currentIndex(), 1);
 }
 
+TEST_F(SelectionMenu, OfARowIsOfWhatTheRowSpeaksOf) {
+  tab("Alive");
+  auto* alive = qobject_cast<AliveView*>(window_.view("alive"));
+  QTreeWidget& rows = alive->rows();
+  ASSERT_GT(rows.topLevelItemCount(), 1);
+  QMenu* menu = right_click(*rows.viewport(), rows.visualItemRect(rows.topLevelItem(1)).center());
+  ASSERT_NE(menu, nullptr);
+  const Selection of_alive = state().selection();
+  EXPECT_NE(of_alive.kind, Kind::none);
+  choose_entry(*menu, "menu_details");
+  EXPECT_TRUE(in_front(*window_.view("details")));
+  drag(timeline(), at(timeline(), 0.6, 0.5), at(timeline(), 0.7, 0.5));
+  window_.settle();
+  auto* range = qobject_cast<RangeView*>(window_.view("range"));
+  ASSERT_TRUE(in_front(*range));
+  ASSERT_GT(range->rows().topLevelItemCount(), 0);
+  menu = right_click(*range->rows().viewport(),
+                     range->rows().visualItemRect(range->rows().topLevelItem(0)).center());
+  ASSERT_NE(menu, nullptr);
+  EXPECT_NE(state().selection().kind, Kind::none);
+  EXPECT_NE(state().selection(), of_alive);
+  choose_entry(*menu, "menu_details");
+  EXPECT_TRUE(in_front(*window_.view("details")));
+}
+
 TEST_F(SelectionMenu, OfABlockSelectsIt) {
   tab("Blocks");
   auto* blocks = qobject_cast<BlocksView*>(window_.view("blocks"));
