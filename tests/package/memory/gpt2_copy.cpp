@@ -1,10 +1,10 @@
 // A copy of the built-in gpt2 (math attention, tied head) as a user's plugin. Built with
 // KEEPS_ONE_MORE it has a planted regression: it keeps the output of each mlp until the next step,
 // as somebody does who wants to log it.
+#include <ATen/ATen.h>
 #include <stowage/layer.h>
 #include <stowage/model.h>
 #include <stowage/plugin.h>
-#include <torch/torch.h>
 
 #include <limits>
 #include <utility>
