@@ -31,20 +31,10 @@ function(stowage_target_defaults target)
 endfunction()
 
 # The LibTorch headers precompiled once: without it each file spends 10 to 20 s in them. UNOPTIMIZED: once more, for
-# what is compiled without the optimizer; the target gets the option. WHOLE: once more with torch/torch.h, 25 s, for
-# programs that are written with it.
+# what is compiled without the optimizer; the target gets the option.
 function(stowage_use_torch_pch target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "UNOPTIMIZED;WHOLE" "" "")
-  if(ARG_UNOPTIMIZED AND ARG_WHOLE)
-    message(FATAL_ERROR "stowage_use_torch_pch(${target}): UNOPTIMIZED or WHOLE, there is no header of both")
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "UNOPTIMIZED" "" "")
   set(pch stowage_torch_pch)
-  set(headers <ATen/ATen.h> <ATen/record_function.h> <torch/csrc/autograd/engine.h>
-    <torch/csrc/autograd/saved_variable_hooks.h>)
-  if(ARG_WHOLE)
-    set(pch stowage_whole_torch_pch)
-    set(headers <torch/torch.h>)
-  endif()
   set(optimize)
   if(ARG_UNOPTIMIZED)
     set(pch stowage_torch_pch_unoptimized)
@@ -60,7 +50,9 @@ function(stowage_use_torch_pch target)
     add_library(${pch} OBJECT "${source}")
     # The warnings too: -Wpedantic changes predefined macros, and GCC then refuses the header.
     target_link_libraries(${pch} PRIVATE Torch::torch stowage_warnings)
-    target_precompile_headers(${pch} PRIVATE ${headers})
+    target_precompile_headers(${pch} PRIVATE
+      <ATen/ATen.h> <ATen/record_function.h> <torch/csrc/autograd/engine.h>
+      <torch/csrc/autograd/saved_variable_hooks.h>)
     # GCC can only reuse a precompiled header if ccache may see through it.
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(${pch} PRIVATE -fpch-preprocess ${optimize})

@@ -22,6 +22,7 @@ from data_parallel_case import (
     rank_loss,
     torchrun,
 )
+from stowage import _data_parallel
 from stowage._data_parallel import communicates_in_forward
 from stowage._layers import choose_layers
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
@@ -433,6 +434,7 @@ def killed_while_it_plans(saved):
 
 
 def _plan_and_be_killed():
+    _data_parallel._SILENCE = 3.0  # s
     ddp_loop(policy=killed_while_it_plans).steps(STEPS)
 
 
