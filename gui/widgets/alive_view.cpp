@@ -258,11 +258,8 @@ AliveView::AliveView(PlanDocument& document, ViewState& state, Explanations& exp
   connect(moment_, &QComboBox::currentIndexChanged, this, &AliveView::refresh);
   connect(grouping_, &QComboBox::currentIndexChanged, this, &AliveView::refresh);
   connect(rows_, &QTreeWidget::itemDoubleClicked, this, &AliveView::select);
-  rows_->setContextMenuPolicy(Qt::CustomContextMenu);
-  connect(rows_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
-    select(rows_->itemAt(at));
-    Q_EMIT menu_requested(rows_->viewport()->mapToGlobal(at));
-  });
+  on_row_menu(*rows_, std::bind_front(&AliveView::select, this),
+              std::bind_front(&AliveView::menu_requested, this));
   connect(&explanations_, &Explanations::changed, this, &AliveView::refresh);
   connect(&state_, &ViewState::shown_changed, this, &AliveView::refresh);
   connect(&state_, &ViewState::cursor_changed, this, [this] {

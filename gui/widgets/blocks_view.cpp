@@ -156,11 +156,9 @@ BlocksView::BlocksView(PlanDocument& document, ViewState& state, QWidget* parent
           [this](QTreeWidgetItem* item) { select(SortedItem::link_of(item)); });
   connect(strip_, &BlockStrip::clicked, this,
           [this](int block) { select(link_of(blocks_[static_cast<std::size_t>(block)])); });
-  rows_->setContextMenuPolicy(Qt::CustomContextMenu);
-  connect(rows_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
-    select(SortedItem::link_of(rows_->itemAt(at)));
-    Q_EMIT menu_requested(rows_->viewport()->mapToGlobal(at));
-  });
+  on_row_menu(
+      *rows_, [this](QTreeWidgetItem* item) { select(SortedItem::link_of(item)); },
+      [this](const QPoint& global) { Q_EMIT menu_requested(global); });
   strip_->setContextMenuPolicy(Qt::CustomContextMenu);
   connect(strip_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
     const int block = strip_->block_at(at);

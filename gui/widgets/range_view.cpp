@@ -6,6 +6,7 @@
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QVBoxLayout>
+#include <functional>
 
 #include "gui/widgets/keys.h"
 #include "gui/widgets/sorted_item.h"
@@ -83,11 +84,8 @@ RangeView::RangeView(PlanDocument& document, ViewState& state, QWidget* parent)
   layout->addWidget(stack_, 1);
   connect(grouping_, &QComboBox::currentIndexChanged, this, &RangeView::refresh);
   connect(rows_, &QTreeWidget::itemDoubleClicked, this, &RangeView::select);
-  rows_->setContextMenuPolicy(Qt::CustomContextMenu);
-  connect(rows_, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
-    select(rows_->itemAt(at));
-    Q_EMIT menu_requested(rows_->viewport()->mapToGlobal(at));
-  });
+  on_row_menu(*rows_, std::bind_front(&RangeView::select, this),
+              std::bind_front(&RangeView::menu_requested, this));
   connect(&document_, &PlanDocument::opened, this, &RangeView::refresh);
   connect(&document_, &PlanDocument::changed, this, &RangeView::refresh);
   connect(&state_, &ViewState::shown_changed, this, &RangeView::refresh);

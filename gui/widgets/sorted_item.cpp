@@ -2,6 +2,7 @@
 
 #include <QHeaderView>
 #include <QTreeWidget>
+#include <utility>
 
 namespace stowage::gui {
 namespace {
@@ -43,6 +44,17 @@ Selection SortedItem::link_of(const QTreeWidgetItem* item) {
   if (item == nullptr || item->data(1, kLinkRole).toInt() < 0) return {};
   return {static_cast<Selection::Kind>(item->data(0, kLinkRole).toInt()),
           item->data(1, kLinkRole).toInt()};
+}
+
+void on_row_menu(QTreeWidget& rows, std::function<void(QTreeWidgetItem*)> select,
+                 std::function<void(const QPoint&)> show_menu) {
+  rows.setContextMenuPolicy(Qt::CustomContextMenu);
+  QObject::connect(
+      &rows, &QWidget::customContextMenuRequested, &rows,
+      [&rows, select = std::move(select), show = std::move(show_menu)](const QPoint& at) {
+        select(rows.itemAt(at));
+        show(rows.viewport()->mapToGlobal(at));
+      });
 }
 
 QString table_text(const QString& title, const QTreeWidget& rows) {

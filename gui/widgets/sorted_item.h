@@ -2,8 +2,10 @@
 // else; what sums others up is the last row either way. And what such a row speaks of.
 #pragma once
 
+#include <QPoint>
 #include <QString>
 #include <QTreeWidgetItem>
+#include <functional>
 
 #include "gui/model/view_state.h"
 
@@ -22,6 +24,11 @@ class SortedItem : public QTreeWidgetItem {
   // Nothing: the row speaks of nothing that could be selected.
   [[nodiscard]] static Selection link_of(const QTreeWidgetItem* item);
 };
+
+// A right click into the rows, or the key for it: `select` gets the row there, null beside all of
+// them, then `show_menu` the place on the screen.
+void on_row_menu(QTreeWidget& rows, std::function<void(QTreeWidgetItem*)> select,
+                 std::function<void(const QPoint&)> show_menu);
 
 // Title and all rows of a table as text: a line each, columns with tabs between them.
 [[nodiscard]] QString table_text(const QString& title, const QTreeWidget& rows);
