@@ -185,7 +185,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
   summarize(run, course);
   run.facts = facts_of(session);
   run.ranks = session.ranks();
-  if (!options.updated_on_host.empty()) run.facts["updated on the host"] = options.updated_on_host;
+  if (!options.updated_on_host.empty()) run.facts[kUpdatedOnHost] = options.updated_on_host;
   run.warnings = device.warnings();
   run.other_allocator = device.other_allocator();
   return run;

@@ -35,6 +35,9 @@ struct TooLarge {
   Bytes limit = 0;
 };
 
+// A fact of a run in which the host updates parameters: which ones.
+inline constexpr const char* kUpdatedOnHost = "updated on the host";
+
 struct MeasuredRun {
   std::vector<MeasuredStep> steps;
   // Why everything was offloaded, op by op (profiler/torch/offloaded_steps.h), if it was: then its

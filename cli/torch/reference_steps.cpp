@@ -26,11 +26,16 @@ std::optional<Bytes> memory_for_tensors(const Environment& device) {
   return device.device_memory - device.context_bytes;
 }
 
+// Only the steps that are compared: nobody asks how long such ones take.
+profiler::StepCourse::Options without_times(const MeasureOptions& options) {
+  return {.steps = std::max<std::int64_t>(1, options.dumped_steps)};
+}
+
 Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, MeasureOptions options) {
   const std::optional<Bytes> memory = memory_for_tensors(session.environment());
   const Bytes limit = memory.value_or(why.limit);
   session.set_memory_limit(limit);
-  options.course = {.steps = std::max<std::int64_t>(1, options.dumped_steps)};
+  options.course = without_times(options);
   Result<MeasuredRun> run = guarded([&]() -> Result<MeasuredRun> {
     const Result<std::unique_ptr<profiler::OffloadedSteps>> steps =
         profiler::OffloadedSteps::create(session.device(), session.functions(), limit);
@@ -80,6 +85,10 @@ std::string updated_on_host(const PlanInputs& inputs) {
   return text;
 }
 
+bool has_times(const MeasuredRun& reference) {
+  return !reference.too_large && !reference.facts.contains(kUpdatedOnHost);
+}
+
 Result<std::optional<TooLarge>> too_large(const PlanInputs& inputs, const Environment& device,
                                           std::optional<Bytes> limit) {
   if (!limit) limit = memory_for_tensors(device);
@@ -104,6 +113,7 @@ Result<MeasuredRun> run_reference_steps(const PlanInputs& inputs, std::optional<
     Result<std::vector<at::Tensor>> parameters = host_updated_parameters(inputs, **session);
     if (!parameters) return std::move(parameters).error();
     (*session)->step().update_through_host(*parameters);
+    options.course = without_times(options);
   }
   const Result<std::optional<TooLarge>> why = too_large(inputs, (*session)->environment(), limit);
   if (!why) return why.error();

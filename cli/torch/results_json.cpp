@@ -6,6 +6,7 @@
 
 #include "cli/json_pieces_json.h"
 #include "cli/torch/gpu_totals.h"
+#include "cli/torch/reference_steps.h"
 #include "simulator/step/unroll.h"
 #include "traces/columns.h"
 
@@ -134,7 +135,7 @@ Json reference_json(const Verification& v) {
   const std::optional<TooLarge>& too_large = v.reference.too_large;
   reference["kind"] = too_large ? "offload_all" : "resident";
   reference["too_large"] = too_large_json(too_large);
-  if (too_large) {  // these are of the copies, and say nothing of the step without the plan
+  if (!has_times(v.reference)) {
     reference["step_ns"] = nullptr;
     reference["stall_ns"] = nullptr;
   }

@@ -11,6 +11,7 @@
 #include "cli/torch/model_error.h"
 #include "cli/torch/plan_inputs.h"
 #include "cli/torch/ranks.h"
+#include "cli/torch/reference_steps.h"
 #include "cli/torch/results_json.h"
 #include "cli/torch/run_arguments.h"
 #include "cli/torch/step_progress.h"
@@ -64,6 +65,9 @@ std::string beside_reference(const Verification& v, const std::string& figure) {
 
 std::string reference_text(const Verification& v) {
   std::string text;
+  if (!v.reference.too_large && !has_times(v.reference)) {
+    text += "  reference   updates through the host, as the plan; its times are those of copies\n";
+  }
   if (const std::optional<TooLarge>& why = v.reference.too_large) {
     text += "  reference   everything offloaded, op by op, since with everything kept it takes " +
             report::exact_bytes(why->resident) + " and may have " +
@@ -94,7 +98,8 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   text += counters_text(v.planned, v.predicted, v.caching_reserved);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
           format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
-          beside_reference(v, format_time(v.reference.step_ns)) + "\n";
+          (has_times(v.reference) ? beside_reference(v, format_time(v.reference.step_ns)) : "") +
+          "\n";
   if (v.quick) text += "              (a quick look: times of few steps)\n";
   text += "  stall       " + format_time(v.planned.stall_ns) + ", predicted " +
           format_time(v.predicted.stall) + "\n";

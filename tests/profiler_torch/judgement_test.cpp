@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 
+#include "cli/torch/reference_steps.h"
+
 namespace stowage::cli {
 namespace {
 
@@ -134,6 +136,17 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"driver_unpredicted", "from the driver 1 time after the first step",
              [](Verification&, Demands& d) { d.allocator_exact = false; }}),
     [](const auto& each) { return std::string(each.param.name); });
+
+TEST(Judgement, ATimeOfCopiesIsNoneOfTheStepWithoutThePlan) {
+  MeasuredRun reference;
+  reference.facts["seed"] = "1";
+  EXPECT_TRUE(has_times(reference));
+  MeasuredRun through_host = reference;
+  through_host.facts[kUpdatedOnHost] = "3 7";
+  EXPECT_FALSE(has_times(through_host));
+  reference.too_large = TooLarge{2000, 1000};
+  EXPECT_FALSE(has_times(reference));
+}
 
 TEST(Judgement, LimitsAreMet) {
   Verification v = good();
