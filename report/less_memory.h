@@ -8,9 +8,10 @@
 
 namespace stowage::report {
 
-// "23.1 GB less cost 12.0 ms (+0.5 %)", "6.82 MB less cost no time"; requested bytes. Empty where
-// the planned step has no less.
+// "23.1 GB less cost 12.0 ms (+0.5 %)", "6.82 MB less cost no time"; requested bytes. Behind a
+// figure of the planned step `than` says what it is less than. Empty where that has no less.
 [[nodiscard]] std::string less_memory(const simulator::ReplayResult& resident,
-                                      const simulator::ReplayResult& planned, ByteUnits units);
+                                      const simulator::ReplayResult& planned, ByteUnits units,
+                                      const std::string& than = {});
 
 }  // namespace stowage::report

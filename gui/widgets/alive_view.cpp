@@ -339,7 +339,8 @@ void AliveView::refresh() {
   std::string headline = report::use_headline(by_use);
   if (!at_cursor) {
     const std::string less =
-        report::less_memory(x->simulated->resident(), x->simulated->result, ByteUnits::decimal);
+        report::less_memory(x->simulated->resident(), x->simulated->result, ByteUnits::decimal,
+                            recorded ? "" : "than without a plan");
     if (!less.empty()) headline += "; " + less;
   }
   use_->setText(QString::fromStdString(headline));

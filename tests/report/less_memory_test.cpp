@@ -20,6 +20,9 @@ TEST(LessMemory, SaysWhatItCosts) {
             "23.1 GB less cost no time");
   EXPECT_EQ(less_memory(resident, step(39'900'000'000, 2'390'000'000), ByteUnits::binary),
             "21.5 GiB less cost no time");
+  EXPECT_EQ(
+      less_memory(resident, step(39'900'000'000, 2'400'000'000), ByteUnits::decimal, "than it"),
+      "23.1 GB less than it cost no time");
   EXPECT_EQ(less_memory(resident, step(63'000'000'000, 2'500'000'000), ByteUnits::decimal), "");
 }
 
