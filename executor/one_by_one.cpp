@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "executor/device/host_work.h"
+#include "executor/host_parts.h"
 #include "executor/step_driver.h"
 
 namespace stowage::executor {
@@ -21,11 +22,29 @@ std::size_t row_of(const std::vector<NamedTensor>& parameters, const at::Tensor&
   return static_cast<std::size_t>(own - parameters.begin());
 }
 
+constexpr std::int64_t kPartsAtOnce = 64;  // of a parameter that goes through the host
+
 // In the same form, which at home it has as well.
 at::Tensor on_host(const at::Tensor& tensor) {
   at::Tensor host = at::empty_strided(tensor.sizes(), tensor.strides(),
                                       tensor.options().device(at::kCPU).requires_grad(false));
   return host.copy_(tensor);
+}
+
+HostTensors on_host(const HostTensors& there) {
+  HostTensors here{on_host(there.weights), on_host(there.gradient), {}};
+  for (const NamedTensor& each : there.state) {
+    here.state.push_back({each.name, on_host(each.tensor)});
+  }
+  return here;
+}
+
+// All but the gradient, which no update writes.
+void copy_back(const HostTensors& here, const HostTensors& there) {
+  there.weights.copy_(here.weights);
+  for (std::size_t i = 0; i < here.state.size(); ++i) {
+    there.state[i].tensor.copy_(here.state[i].tensor);
+  }
 }
 
 }  // namespace
@@ -58,7 +77,9 @@ void OneByOne::step_of(std::size_t parameter) {
 
 void OneByOne::step_on_host(std::size_t parameter, const HostTensors& tensors) {
   const at::NoGradGuard no_graph;
-  update_on_host(parameter, tensors);
+  host_team_.for_each(HostParts(tensors),
+                      [&](const HostTensors& part) { update_on_host(parameter, part); });
+  count_update_on_host(parameter);
   is_updated_[parameter] = 1;
 }
 
@@ -71,15 +92,19 @@ void OneByOne::update_through_host(const std::vector<at::Tensor>& parameters) {
 
 void OneByOne::update_through_host(std::size_t parameter) {
   prepare_state(parameter);
-  std::vector<NamedTensor> state;
-  add_state(parameter, state);
-  at::Tensor weights = parameters_[parameter].tensor;
+  const at::Tensor& weights = parameters_[parameter].tensor;
+  HostTensors all{weights, weights.grad(), {}};
+  add_state(parameter, all.state);
   const HostWorkGuard host_work;
-  HostTensors tensors{on_host(weights), on_host(weights.grad()), {}};
-  for (const NamedTensor& each : state) tensors.state.push_back({each.name, on_host(each.tensor)});
-  update_on_host(parameter, tensors);
-  weights.copy_(tensors.weights);
-  for (std::size_t i = 0; i < state.size(); ++i) state[i].tensor.copy_(tensors.state[i].tensor);
+  const HostParts parts(all);
+  for (std::int64_t begin = 0; begin < parts.count(); begin += kPartsAtOnce) {
+    const HostTensors there = parts.parts(begin, std::min(begin + kPartsAtOnce, parts.count()));
+    const HostTensors here = on_host(there);
+    host_team_.for_each(HostParts(here),
+                        [&](const HostTensors& part) { update_on_host(parameter, part); });
+    copy_back(here, there);
+  }
+  count_update_on_host(parameter);
 }
 
 std::vector<NamedTensor> OneByOne::state() const {

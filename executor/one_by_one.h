@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/host_team.h"
 #include "executor/optimizer.h"
 
 namespace stowage::executor {
@@ -27,7 +28,11 @@ class OneByOne : public Optimizer {
   // All of these are of the parameter of that row, without a graph.
   // A piece of state that no plan has given a home is made as ever.
   virtual void update(std::size_t parameter) = 0;
-  virtual void update_on_host(std::size_t parameter, const HostTensors& tensors) = 0;
+  // Of a part of it (executor/host_parts.h), as many updates done as are counted. For several parts
+  // at once.
+  virtual void update_on_host(std::size_t parameter, const HostTensors& part) const = 0;
+  // Behind all parts: one more is done.
+  virtual void count_update_on_host(std::size_t parameter) = 0;
   // Appends its state, as far as there is some.
   virtual void add_state(std::size_t parameter, std::vector<NamedTensor>& state) const = 0;
   // Makes its state where there is none, without memory.
@@ -44,6 +49,7 @@ class OneByOne : public Optimizer {
   std::vector<NamedTensor> parameters_;
   std::vector<bool> through_host_;        // by parameter
   std::vector<std::uint8_t> is_updated_;  // by parameter
+  HostTeam host_team_;
 };
 
 }  // namespace stowage::executor

@@ -50,6 +50,10 @@ struct AdamLike {
                          torch::optim::OptimizerParamState& to) {
     static_cast<ParamState&>(to).step(static_cast<const ParamState&>(from).step());
   }
+  static void count(torch::optim::OptimizerParamState& state) {
+    auto& own = static_cast<ParamState&>(state);
+    own.step(own.step() + 1);
+  }
   static Options in_first_step(Options options) { return options; }
 };
 using AdamKind =
@@ -80,6 +84,7 @@ struct SgdKind {
   }
   static void take_count(const torch::optim::OptimizerParamState& /*from*/,
                          torch::optim::OptimizerParamState& /*to*/) {}
+  static void count(torch::optim::OptimizerParamState& /*state*/) {}
   static Options in_first_step(Options options) { return options.dampening(0); }
 };
 
@@ -126,29 +131,32 @@ class OneTensor {
     torch_->step();
     is_first_ = false;
   }
-  // The same on tensors of the host. Precondition: there is state, where the kind has some.
+  // The same on a part of it, on the host, but that this step is not counted yet. Precondition:
+  // there is state, where the kind has some.
   void step_on_host(const Options& options, at::Tensor weights, const at::Tensor& gradient,
-                    TensorList pieces) {
+                    TensorList pieces) const {
     typename Kind::Torch twin({weights}, now(options));
-    torch::optim::OptimizerParamState* own = nullptr;
-    torch::optim::OptimizerParamState* counted = nullptr;
     if (has_state_) {
-      const auto found = torch_->state().find(key());
-      TORCH_CHECK(found != torch_->state().end(), "stowage: the optimizer has no state yet");
-      own = found->second.get();
       TorchState state = Kind::state_of(std::move(pieces));
-      counted = state.get();
-      Kind::take_count(*own, *counted);
+      Kind::take_count(own_state(), *state);
       twin.state()[weights.unsafeGetTensorImpl()] = std::move(state);
     }
     weights.mutable_grad() = gradient;
     twin.step();
     weights.mutable_grad().reset();
-    if (own != nullptr) Kind::take_count(*counted, *own);
+  }
+  // Behind all parts.
+  void count_step() {
+    if (has_state_) Kind::count(own_state());
     is_first_ = false;
   }
 
  private:
+  [[nodiscard]] torch::optim::OptimizerParamState& own_state() const {
+    const auto found = torch_->state().find(key());
+    TORCH_CHECK(found != torch_->state().end(), "stowage: the optimizer has no state yet");
+    return *found->second;
+  }
   [[nodiscard]] void* key() const { return tensor_.unsafeGetTensorImpl(); }
   [[nodiscard]] Options& options() {
     return static_cast<Options&>(torch_->param_groups().front().options());

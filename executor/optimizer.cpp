@@ -76,10 +76,10 @@ class TorchOptimizer final : public Moments<Kind> {
 
  private:
   void update(std::size_t i) override { torch_[i].step(this->options()); }
-  void update_on_host(std::size_t i, const HostTensors& tensors) override {
-    torch_[i].step_on_host(this->options(), tensors.weights, tensors.gradient,
-                           this->pieces_of(tensors));
+  void update_on_host(std::size_t i, const HostTensors& part) const override {
+    torch_[i].step_on_host(this->options(), part.weights, part.gradient, this->pieces_of(part));
   }
+  void count_update_on_host(std::size_t i) override { torch_[i].count_step(); }
   void add_state(std::size_t i, std::vector<NamedTensor>& state) const override {
     this->add_named(this->parameter(i).name, torch_[i].state(), state);
   }
@@ -165,14 +165,15 @@ class MasterOptimizer final : public Moments<Kind> {
     rounded.copy_(master.weights);
   }
 
-  void update_on_host(std::size_t i, const HostTensors& tensors) override {
+  void update_on_host(std::size_t i, const HostTensors& part) const override {
     TORCH_CHECK(masters_[i], "stowage: the optimizer has no state yet");
-    const at::Tensor& master = piece(tensors, kMaster);
-    masters_[i]->torch.step_on_host(this->options(), master, tensors.gradient.to(at::kFloat),
-                                    this->pieces_of(tensors));
-    at::Tensor rounded = tensors.weights;
+    const at::Tensor& master = piece(part, kMaster);
+    masters_[i]->torch.step_on_host(this->options(), master, part.gradient.to(at::kFloat),
+                                    this->pieces_of(part));
+    at::Tensor rounded = part.weights;
     rounded.copy_(master);
   }
+  void count_update_on_host(std::size_t i) override { masters_[i]->torch.count_step(); }
 
   std::vector<std::optional<Master>> masters_;  // by parameter
 };

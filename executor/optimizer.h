@@ -33,9 +33,9 @@ class Optimizer {
   // Of the updates from now on, on the device and on the host; until then the spec's. Not while one
   // runs.
   virtual void set_learning_rate(double rate) = 0;
-  // The same arithmetic on these in their place, by the row in make_optimizer(). The state has to
-  // exist (make_state()). May run on another thread than the others, for one parameter at a time
-  // and beside nothing else of that parameter's.
+  // The same arithmetic on these in their place, part by part (executor/host_parts.h), by the row
+  // in make_optimizer(). The state has to exist (make_state()). May run on another thread than the
+  // others, for one parameter at a time and beside nothing else of that parameter's.
   virtual void step_on_host(std::size_t parameter, const HostTensors& tensors) = 0;
   // From now on step() and step_of() update these with step_on_host(): gradient, weights and state
   // are copied to the host, updated there and copied back. What a plan that has the host update

@@ -56,6 +56,11 @@ Result<MeasuredRun> run_offloaded(Session& session, const TooLarge& why, Measure
   return error;
 }
 
+// On a CPU with one thread the device updates bit by bit as the host does (executor/host_parts.h).
+bool is_hosts_arithmetic(const RunRequest& request) {
+  return request.device != "cuda" && request.threads == 1;
+}
+
 // The model's tensors of the recording's rows.
 Result<std::vector<at::Tensor>> host_updated_parameters(const PlanInputs& inputs,
                                                         Session& session) {
@@ -78,7 +83,7 @@ Result<std::vector<at::Tensor>> host_updated_parameters(const PlanInputs& inputs
 
 std::string updated_on_host(const PlanInputs& inputs) {
   std::string text;
-  if (inputs.request.device != "cuda") return text;
+  if (is_hosts_arithmetic(inputs.request)) return text;
   for (const StorageId parameter : inputs.structure.host_updates) {
     text += (text.empty() ? "" : " ") + std::to_string(parameter.value);
   }
@@ -108,8 +113,7 @@ Result<MeasuredRun> run_reference_steps(const PlanInputs& inputs, std::optional<
                                         MeasureOptions options) {
   Result<std::unique_ptr<Session>> session = Session::create(inputs.request);
   if (!session) return session.error();
-  const bool updates_on_host = !inputs.structure.host_updates.empty();
-  if (updates_on_host && !(*session)->device().torch_device().is_cpu()) {
+  if (!inputs.structure.host_updates.empty() && !is_hosts_arithmetic(inputs.request)) {
     Result<std::vector<at::Tensor>> parameters = host_updated_parameters(inputs, **session);
     if (!parameters) return std::move(parameters).error();
     (*session)->step().update_through_host(*parameters);

@@ -17,11 +17,11 @@ namespace stowage::cli {
                                                         const Environment& device,
                                                         std::optional<Bytes> limit);
 
-// Which parameters the plan has the host update, for MeasureOptions; empty on a CPU, where that is
-// the same arithmetic.
+// Which parameters the plan has the host update, for MeasureOptions; empty on a CPU with one
+// thread, where that is the same arithmetic.
 [[nodiscard]] std::string updated_on_host(const PlanInputs& inputs);
 // Whether a reference's times are those of the step without the plan. They are not where everything
-// is offloaded or a GPU's updates go through the host: then only the steps that are compared run.
+// is offloaded or updates go through the host: then only the steps that are compared run.
 [[nodiscard]] bool has_times(const MeasuredRun& reference);
 
 // Runs the request's steps without the plan: everything kept, with no limit, or, where they are
