@@ -90,6 +90,57 @@ TEST_F(MemoryPixels, TheWindowsOwnCurveHasThePeakToo) {
   EXPECT_NE(image.pixel(x, y + 2), paper);
 }
 
+// Columns in which the counter's line is drawn, apart from the stack's edge, from straight lines
+// and from what is written over the curve, and those of them that have its colour there.
+struct LinePixels {
+  int drawn = 0;
+  int inked = 0;
+};
+
+LinePixels pixels_of(const MemoryPlot& plot, const MinMaxPyramid& counter, const QImage& image) {
+  const MemoryView& curve = plot.view()->memory;
+  const QRect at = plot.curve_rect();
+  const TimeAxis axis = plot.axis();
+  const MemoryPlot::Labels labels = plot.labels();
+  std::vector<QRect> others = plot.lines();
+  for (const QRect& box :
+       {labels.budget.box, labels.caching.box, labels.planned.box, labels.peak.box}) {
+    others.push_back(box);
+  }
+  const auto y_of = [&](const MinMaxPyramid& of, int x) {
+    const MemoryView::Range points = curve.points(axis.time_at(x), axis.time_at(x + 1));
+    return plot.byte_axis().y_of(of.extent(points.first, points.last).max);
+  };
+  const auto is_apart = [&](int x) {
+    return std::abs(y_of(counter, x) - y_of(curve.total, x)) > 1;
+  };
+  LinePixels pixels;
+  for (int x = 1; x + 1 < at.width(); ++x) {
+    const QPoint point(at.left() + x, at.top() + y_of(counter, x));
+    if (!is_apart(x - 1) || !is_apart(x) || !is_apart(x + 1)) continue;
+    const bool is_covered = std::any_of(others.begin(), others.end(),
+                                        [&](const QRect& box) { return box.contains(point); });
+    if (is_covered) continue;
+    ++pixels.drawn;
+    pixels.inked += image.pixel(point) == Theme::of(plot.palette()).text.rgb() ? 1 : 0;
+  }
+  return pixels;
+}
+
+TEST_F(MemoryPixels, WhatTheAllocatorHoldsIsADashedLineOverTheCurve) {
+  open(testing::kLlama);
+  const MemoryView& curve = memory().view()->memory;
+  ASSERT_GT(curve.reserved.size(), 0U);
+  // Straight lines are where it is, in a step that takes nothing from the driver.
+  memory().set_reserved(std::nullopt);
+  memory().set_budget(curve.peak() / 2, simulator::PeakKind::reserved, false, curve.peak());
+  const QImage image = memory().grab().toImage();
+  const LinePixels reserved = pixels_of(memory(), curve.reserved, image);
+  EXPECT_GT(reserved.drawn, 100) << reserved.inked;
+  EXPECT_GT(reserved.inked, reserved.drawn / 3);
+  EXPECT_LT(reserved.inked, reserved.drawn);
+}
+
 TEST_F(MemoryPixels, ByteAxisRoundsOutwards) {
   const ByteAxis axis{1000, 100};
   EXPECT_EQ(axis.rows(0), 0);
