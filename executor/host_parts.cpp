@@ -10,10 +10,14 @@ namespace {
 
 static_assert(kHostPartElements == at::internal::GRAIN_SIZE);
 
-// In an order in which the tensor's memory has no holes.
+// In an order in which the tensor's memory has no holes. Strides of dimensions of size 1 say
+// nothing, and gradients have others there.
 bool is_dense_as(const at::Tensor& tensor, const at::Tensor& other) {
-  return tensor.is_non_overlapping_and_dense() && tensor.sizes() == other.sizes() &&
-         tensor.strides() == other.strides();
+  if (!tensor.is_non_overlapping_and_dense() || tensor.sizes() != other.sizes()) return false;
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) {
+    if (tensor.size(i) != 1 && tensor.stride(i) != other.stride(i)) return false;
+  }
+  return true;
 }
 
 bool can_be_divided(const HostTensors& whole) {

@@ -14,12 +14,14 @@
 
 namespace stowage::executor {
 
-// Elements of a part: at::internal::GRAIN_SIZE, up to which PyTorch does not divide an op.
+// Elements of a part: at::internal::GRAIN_SIZE, up to which PyTorch divides no op that rounds
+// twice.
 inline constexpr std::int64_t kHostPartElements = 32768;
 
 class HostParts {
  public:
-  // Of tensors that are dense and in one order; others are one part.
+  // Of tensors that are dense and in one order; others are one part, which PyTorch's ops divide as
+  // they do.
   explicit HostParts(const HostTensors& whole);
 
   [[nodiscard]] std::int64_t count() const { return count_; }

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,19 @@ namespace {
 // glibc returns what is freed to the system at once, until as large a block came and went: then
 // temporaries (of parts: 128 KiB) are pages that are there already.
 constexpr std::int64_t kKeptBytes = std::int64_t{4} << 20;
+
+// On this thread no op is divided among others, however small its pieces would be (sqrt's have 2048
+// elements). at::set_num_threads() would say so to every thread that begins meanwhile; what it says
+// to its own thread alone is OpenMP's and MKL's, which PyTorch brings along.
+void keep_ops_on_this_thread() {
+  static_cast<void>(at::get_num_threads());  // the first call on a thread sets it
+  using SetOpenMp = void (*)(int);
+  using SetMkl = int (*)(int);
+  const auto open_mp = reinterpret_cast<SetOpenMp>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  const auto mkl = reinterpret_cast<SetMkl>(dlsym(RTLD_DEFAULT, "MKL_Set_Num_Threads_Local"));
+  if (open_mp != nullptr) open_mp(1);
+  if (mkl != nullptr) static_cast<void>(mkl(1));
+}
 
 // Parts that nobody has begun yet, one after the other. What a thread is told is its own.
 class Rest {
@@ -51,11 +65,17 @@ class Rest {
   std::exception_ptr thrown_;
 };
 
+// Nobody works any more on what goes with this scope, however it is left.
+struct BehindAll {
+  c10::ThreadPool& pool;
+  ~BehindAll() { pool.waitWorkComplete(); }
+};
+
 }  // namespace
 
 c10::ThreadPool& HostTeam::of_threads(int count) {
   if (pool_ == nullptr || pool_->size() != static_cast<std::size_t>(count)) {
-    pool_ = std::make_unique<c10::ThreadPool>(count);
+    pool_ = std::make_unique<c10::ThreadPool>(count, /*numa_node_id=*/-1, keep_ops_on_this_thread);
     const HostWorkGuard host_work;
     static_cast<void>(at::empty({kKeptBytes}, at::kByte));
   }
@@ -71,8 +91,8 @@ void HostTeam::for_each(const HostParts& parts,
   } else {
     const std::lock_guard lock(mutex_);
     c10::ThreadPool& pool = of_threads(at::get_num_threads());
+    const BehindAll behind_all{pool};
     for (std::int64_t i = 0; i < count; ++i) pool.run([&] { rest.work(); });
-    pool.waitWorkComplete();
   }
   rest.rethrow();
 }

@@ -11,8 +11,8 @@
 
 namespace stowage::executor {
 
-// Its threads are its own: at::parallel_for() is a loop on one thread where it is not compiled with
-// OpenMP, and a PyTorch op that is divided costs a barrier of all threads each.
+// Its threads are its own, and none of them divides an op: at::parallel_for() is a loop on one
+// thread where it is not compiled with OpenMP, and then each op is divided, with a barrier of all.
 class HostTeam {
  public:
   // Each part once, without a graph and as work of the host (HostWorkGuard), on as many threads as

@@ -71,6 +71,8 @@ std::string differences(const KeptReference& kept, const MeasuredRun& now,
   // Of a file of an earlier version.
   then.try_emplace("micro-batches", "none");
   then.try_emplace("compared", "loss, gradients, parameters, buffers");
+  // What only the file says is as different as what only this run does.
+  for (const auto& [name, value] : then) wanted.try_emplace(name);
   std::string text;
   for (const auto& [name, value] : wanted) {
     const std::string before = then[name];

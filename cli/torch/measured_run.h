@@ -36,7 +36,7 @@ struct TooLarge {
 };
 
 // A fact of a run in which the host updates parameters: which ones.
-inline constexpr const char* kUpdatedOnHost = "updated on the host";
+inline constexpr const char* kUpdatedOnHost = "updated on the host in parts";
 
 struct MeasuredRun {
   std::vector<MeasuredStep> steps;

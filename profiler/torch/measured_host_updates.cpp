@@ -35,47 +35,50 @@ constexpr std::size_t kInTurnOnCpu = 4;
 constexpr Bytes kGibibyte = Bytes{1} << 30;
 constexpr Nanoseconds kLongUpdate = 100'000'000;  // of one update, for as many repetitions
 
-// One parameter with an optimizer of its own, all of it on the host.
-class Updated {
- public:
-  Updated(const HostUpdateKind& kind, std::int64_t elements) {
-    const executor::HostWorkGuard host_work;
-    const at::TensorOptions options = at::TensorOptions(kind.dtype);
-    const executor::NamedTensor parameter{"p", at::zeros({elements}, options)};
-    executor::OptimizerSpec spec = kind.optimizer;
-    spec.in_backward = false;
-    optimizer_ = executor::make_optimizer(spec, {parameter});
-    optimizer_->make_state({parameter});
-    tensors_.weights = at::full({elements}, 0.5, options);
-    tensors_.gradient = at::full({elements}, 1e-3, options);
-    bytes_ = static_cast<Bytes>(2 * tensors_.weights.nbytes());
-    for (const executor::NamedTensor& each : optimizer_->state()) {
-      tensors_.state.push_back({each.name, at::zeros({elements}, each.tensor.scalar_type())});
-      bytes_ += static_cast<Bytes>(tensors_.state.back().tensor.nbytes());
-    }
-  }
-
-  [[nodiscard]] Bytes bytes() const { return bytes_; }
-  void update() { optimizer_->step_on_host(0, tensors_); }
-
- private:
-  std::unique_ptr<executor::Optimizer> optimizer_;
-  executor::HostTensors tensors_;
-  Bytes bytes_ = 0;
-};
-
+// Parameters of one size, with their optimizer, all of it on the host.
 class UpdatedInTurn {
  public:
   UpdatedInTurn(const HostUpdateKind& kind, std::int64_t elements, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) all_.emplace_back(kind, elements);
+    const executor::HostWorkGuard host_work;
+    const at::TensorOptions options = at::TensorOptions(kind.dtype);
+    std::vector<executor::NamedTensor> parameters;
+    for (std::size_t i = 0; i < count; ++i) {
+      parameters.push_back({"p" + std::to_string(i), at::zeros({elements}, options)});
+    }
+    executor::OptimizerSpec spec = kind.optimizer;
+    spec.in_backward = false;
+    optimizer_ = executor::make_optimizer(spec, parameters);
+    optimizer_->make_state(parameters);
+    const std::vector<executor::NamedTensor> state = optimizer_->state();
+    for (std::size_t i = 0; i < count; ++i) {
+      executor::HostTensors& tensors = all_.emplace_back();
+      tensors.weights = at::full({elements}, 0.5, options);
+      tensors.gradient = at::full({elements}, 1e-3, options);
+      for (const executor::NamedTensor& each : state) {
+        if (executor::owner_of_state(each.name, parameters)->name != parameters[i].name) continue;
+        tensors.state.push_back({each.name, at::zeros({elements}, each.tensor.scalar_type())});
+      }
+    }
   }
 
-  [[nodiscard]] Bytes bytes() const { return all_.front().bytes(); }
+  // Of one update.
+  [[nodiscard]] Bytes bytes() const {
+    const executor::HostTensors& one = all_.front();
+    auto bytes = static_cast<Bytes>(one.weights.nbytes() + one.gradient.nbytes());
+    for (const executor::NamedTensor& each : one.state) {
+      bytes += static_cast<Bytes>(each.tensor.nbytes());
+    }
+    return bytes;
+  }
   [[nodiscard]] std::size_t count() const { return all_.size(); }
-  void update() { all_[next_++ % all_.size()].update(); }
+  void update() {
+    const std::size_t i = next_++ % all_.size();
+    optimizer_->step_on_host(i, all_[i]);
+  }
 
  private:
-  std::vector<Updated> all_;
+  std::unique_ptr<executor::Optimizer> optimizer_;
+  std::vector<executor::HostTensors> all_;
   std::size_t next_ = 0;
 };
 

@@ -51,5 +51,28 @@ TEST(HostUpdates, OfAStepInMicroBatchesAreExact) {
   }
 }
 
+// On several threads the device's arithmetic is another than the host's, which goes part by part.
+// A reference with the one is none for a plan with the other.
+TEST(HostUpdates, OnSeveralThreadsAreThoseOfAReferenceThroughTheHost) {
+  MainJob job;
+  const Outcome profiled =
+      stowage({"profile", "mlp:layers=2,width=301", "--batch", "4", "--optimizer", "adamw",
+               "--threads", "3", "--device", "cpu", "-o", job.trace});
+  ASSERT_EQ(profiled.code, 0) << profiled.err;
+  const std::string kept = job.folder.file("reference.json.gz");
+  const auto reference_of = [&](const std::string& plan) {
+    job.write_plan(plan);
+    return job.verify_exactly({"--reference", kept}).at("reference");
+  };
+  const json through_host = reference_of(kOnHost);
+  EXPECT_TRUE(through_host.at("step_ns").is_null());
+  EXPECT_EQ(through_host.at("repeatable"), true);
+  EXPECT_EQ(reference_of(kOnHost).at("reused"), true);
+  const json on_device = reference_of(R"("saved": [])");
+  EXPECT_EQ(on_device.at("reused"), false);
+  EXPECT_GT(on_device.at("step_ns"), 0);
+  EXPECT_EQ(reference_of(kOnHost).at("reused"), false);
+}
+
 }  // namespace
 }  // namespace stowage

@@ -58,6 +58,9 @@ TEST(HostParts, AreOneWhereTensorsLieInAnotherOrderOrHaveHoles) {
   EXPECT_EQ(HostParts(state).count(), 1);
   HostTensors holes = tensors_like(at::zeros({400, 1000}).narrow(1, 0, 500));
   EXPECT_EQ(HostParts(holes).count(), 1);
+  HostTensors pointwise = tensors_like(at::zeros({400, 500, 1, 1}));
+  pointwise.gradient = at::zeros({400, 500, 1, 1}).contiguous(at::MemoryFormat::ChannelsLast);
+  EXPECT_GT(HostParts(pointwise).count(), 1);
   // All of them turned alike: the memory is one piece.
   const HostParts alike(tensors_like(at::zeros({500, 400}).t()));
   EXPECT_GT(alike.count(), 1);

@@ -7,6 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -104,6 +107,30 @@ TEST(HostTeam, DoesAsManyPartsAtOnceAsPyTorchHasThreads) {
     if (!all_there.wait_for(lock, std::chrono::seconds(60), [&] { return there == 3; })) ++alone;
   });
   EXPECT_EQ(alone, 0);
+}
+
+int threads_of_the_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+// No op has threads of its own beside the team's: not PyTorch's loops, and not MKL's square roots.
+TEST(HostTeam, DividesNoOpOfAPart) {
+  const Threads several(4);
+  at::Tensor weights = at::ones({40 * kHostPartElements});
+  HostTeam team;
+  const HostParts parts({weights, weights, {}});
+  const int before = threads_of_the_process();
+  std::atomic<int> divided = 0;
+  team.for_each(parts, [&](const HostTensors& part) {
+    divided += at::get_num_threads() > 1 ? 1 : 0;
+    at::Tensor some = part.weights;
+    some.copy_(at::sqrt(some).mul_(2));
+  });
+  EXPECT_EQ(divided, 0);
+  EXPECT_LE(threads_of_the_process(), before + 4);
+  EXPECT_EQ(at::get_num_threads(), 4);
+  EXPECT_TRUE(weights.eq(2).all().item<bool>());
 }
 
 TEST(HostTeam, ThrowsWhatOneThrewAndGoesOn) {
