@@ -118,7 +118,9 @@ inline constexpr std::size_t kAllPositions = std::numeric_limits<std::size_t>::m
 // Cost: O(positions * storages log storages), of those that can move, limited to 500,000
 // operations by dropping positions.
 // `positions_most`: of positions, those with the most bytes; fewer make it cheaper, and lower.
+// `left_out`: by position, those that are not looked at; empty: none.
 [[nodiscard]] Nanoseconds shortest_step(const Footprints& footprints, Bytes budget,
-                                        std::size_t positions_most = kAllPositions);
+                                        std::size_t positions_most = kAllPositions,
+                                        const std::vector<bool>& left_out = {});
 
 }  // namespace stowage::planner

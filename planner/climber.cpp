@@ -21,14 +21,13 @@ constexpr std::int64_t kMostClimbs = 5;
 constexpr std::int64_t kFewClimbs = 1;
 constexpr std::size_t kFewPositions = 3;  // of the bound that says that it is worth nothing
 
-// How many evaluations one budget may take: about as much time for every trace.
-std::int64_t quota_of(const simulator::StepIndex& index) {
+}  // namespace
+
+std::int64_t evaluations_for(const simulator::StepIndex& index) {
   constexpr std::int64_t kEventsForAll = 1'700'000;
   return std::clamp<std::int64_t>(
       kEventsForAll / static_cast<std::int64_t>(index.event_count() + 1), 40, 250);
 }
-
-}  // namespace
 
 std::int64_t effort_for(const simulator::StepIndex& index) {
   constexpr std::int64_t kEventsOfALargeStep = 4'000;
@@ -151,7 +150,7 @@ bool Climber::policies_run_again() {
 }
 
 StructureSearch::Effort Climber::long_search(const StructureSearch& in) const {
-  const std::int64_t quota = quota_of(in.index());
+  const std::int64_t quota = evaluations_for(in.index());
   return {.quota = pool_.empty() ? quota : std::max<std::int64_t>(quota / 2, 40)};
 }
 
@@ -168,7 +167,7 @@ void Climber::solve_in(Climb& climb, Nanoseconds bound) {
     climb.step = found.step;
     climb.choices = found.candidates.back().choices;
   }
-  offer(in, climb.point, std::move(found));
+  best_.offer(in, climb.point, std::move(found));
 }
 
 // From the best of these to better neighbours.
@@ -269,13 +268,6 @@ void Climber::take(Short& each, const Climb& from, Climb& climb) {
     climb.likely.emplace_back(&in, best.candidate);
   }
   if (in.evaluator().likely_is_exact()) best_.offer(in, std::move(found));
-}
-
-void Climber::offer(StructureSearch& in, const SearchPoint& point, StructureSearch::Found found) {
-  if (!point.is_on_alive) return best_.offer(in, std::move(found));
-  for (StructureSearch::Found::Counted& each : found.candidates) {
-    best_.offer(in, std::move(each.candidate));
-  }
 }
 
 // Those that found something, the shortest step first.

@@ -20,14 +20,6 @@
 
 namespace stowage::planner {
 
-// A budget that is searched for, which need not be the one asked for.
-struct SearchPoint {
-  Bytes bytes = 0;
-  // It is on what is alive. Where the budget asked for is on the pages of planned memory, what is
-  // found counts as far as its pages keep that.
-  bool is_on_alive = false;
-};
-
 // The best by now for one budget.
 struct Climb {
   SearchPoint point{};
@@ -99,7 +91,6 @@ class Climber {
   void start_from_policies(Climb& climb);
   void take_best(const std::vector<StructurePool::Members>& all, Climb& climb);
   void take(Short& each, const Climb& from, Climb& climb);
-  void offer(StructureSearch& in, const SearchPoint& point, StructureSearch::Found found);
   void keep_best(std::vector<Short>& round, std::size_t most);
   void estimate(Short& of, const Climb& from, std::int64_t quota) const;
   [[nodiscard]] bool is_longer(const StructurePool::Members& members,
@@ -123,6 +114,9 @@ inline constexpr Nanoseconds kFarFromBound = 20;
 
 // Structures of small steps cost little to look into: times what is done for a large one.
 inline constexpr std::int64_t kMostEffort = 4;
+// Evaluations that the search for one budget may take in one structure: about as much time for
+// every trace.
+[[nodiscard]] std::int64_t evaluations_for(const simulator::StepIndex& index);
 [[nodiscard]] std::int64_t effort_for(const simulator::StepIndex& index);
 
 }  // namespace stowage::planner

@@ -109,9 +109,8 @@ Footprints::Footprints(const simulator::StepIndex& index, simulator::PeakKind ki
     }
   }
   find_host_updates();
-  const bool state_is_home = !updated_on_host_.empty();
   find_model_state(Moves::parameters, allowed.parameters);
-  find_model_state(Moves::optimizer_state, allowed.optimizer && !state_is_home);
+  find_model_state(Moves::optimizer_state, allowed.optimizer);
   find_model_state(Moves::gradients, allowed.gradients);
   for (Movable& movable : movable_) find_dominant(movable);
   const Trace& trace = index.trace();

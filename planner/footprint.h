@@ -70,8 +70,8 @@ class Footprints {
   explicit Footprints(const simulator::StepIndex& index,
                       simulator::PeakKind kind = simulator::PeakKind::requested)
       : Footprints(index, kind, {.recompute = false}) {}
-  // Of a step whose parameters the host updates (Structure::host_updates), `keep` is what that
-  // leaves on the device; nothing else is decided of optimizer state there.
+  // Of a step some of whose parameters the host updates (Structure::host_updates), `keep` is what
+  // that leaves on the device; nothing else is decided of the optimizer state of their layers.
   // Has options for what is allowed alone. What is pinned is no movable: with everything kept it is
   // as the pins say, with the fewest bytes that this can hold. With `recompute`, of a step as it
   // was recorded: also `again`, for all that a segment of it may save; such footprints are for

@@ -1,6 +1,7 @@
 // The options for parameters, the optimizer's state and gradients.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "planner/footprint.h"
@@ -89,10 +90,16 @@ void Footprints::find_host_updates() {
 void Footprints::find_model_state(Moves what, bool is_allowed) {
   if (!is_allowed && (pinned_ == nullptr || !pinned_->decides(what))) return;
   const Trace& trace = index_->trace();
+  // Of one layer rules say one thing about the state.
+  std::set<LayerId> layers_on_host;
+  for (std::size_t s = 0; s < updated_on_host_.size() && what == Moves::optimizer_state; ++s) {
+    if (updated_on_host_[s]) layers_on_host.insert(streaming_layer_[s]);
+  }
   std::map<LayerId, Movable> by_layer;
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     const LayerId layer = streaming_layer_[s];
     if (!layer.valid() || trace.storages.storage_class[s] != class_of(what)) continue;
+    if (layers_on_host.count(layer) > 0) continue;
     const std::optional<Choice> pinned = pinned_choice(what, layer);
     if (!pinned && !is_allowed) continue;
     state_of_[{what, layer}].emplace_back(s);

@@ -30,8 +30,9 @@ PinnedBound::PinnedBound(const simulator::StepIndex& index, const simulator::Ste
   least_compute_ = static_cast<Nanoseconds>(Wide{settled.compute_until().back()} * kPpm / boost);
 }
 
-Nanoseconds PinnedBound::shortest_step(Bytes budget) const {
-  return std::max(least_compute_, planner::shortest_step(may_leave_, budget));
+Nanoseconds PinnedBound::shortest_step(Bytes budget, const std::vector<bool>& left_out) const {
+  return std::max(least_compute_,
+                  planner::shortest_step(may_leave_, budget, kAllPositions, left_out));
 }
 
 }  // namespace stowage::planner

@@ -2,6 +2,8 @@
 // away for nothing.
 #pragma once
 
+#include <vector>
+
 #include "planner/allowed.h"
 #include "planner/footprint.h"
 #include "simulator/plan/plan.h"
@@ -21,7 +23,9 @@ class PinnedBound {
   // The larger of two bounds for every plan within the budget that has what is pinned: that of all
   // plans where what is pinned to stay does, whatever leaves (planner/bounds.h); and compute, with
   // what is pinned to run again.
-  [[nodiscard]] Nanoseconds shortest_step(Bytes budget) const;
+  // `left_out`: positions that are not looked at.
+  [[nodiscard]] Nanoseconds shortest_step(Bytes budget,
+                                          const std::vector<bool>& left_out = {}) const;
 
  private:
   Footprints may_leave_;

@@ -11,18 +11,18 @@
 #include "planner/best_plan.h"
 #include "planner/budget.h"
 #include "planner/climber.h"
+#include "planner/host_update_rules.h"
+#include "planner/mixed_updates.h"
 #include "planner/pinned_bound.h"
 #include "planner/pins.h"
 #include "planner/points_near_floor.h"
 #include "planner/policy_starts.h"
-#include "planner/streaming_layers.h"
 #include "planner/structure_pool.h"
 #include "planner/structure_search.h"
 #include "planner/updates_on_host.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/placement/placement.h"
 #include "simulator/plan/gradient_rules.h"
-#include "simulator/plan/optimizer_rules.h"
 #include "simulator/plan/parameter_shards.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/segment_rule_writer.h"
@@ -106,7 +106,7 @@ class Planner {
     if (request.allowed.recompute && without_.has_structures()) {
       any_structure_.emplace(*updated_, request.budget_on, request.allowed);
     }
-    on_host_ = UpdatesOnHost::make(index, request, pool_, any_structure_.has_value(), best_);
+    find_host_updates();
     if (pins() == nullptr) return;
     const simulator::StepIndex& bounding = any_structure_ ? *updated_ : *settled;
     of_pins_.emplace(bounding, *settled, request.budget_on, request.allowed,
@@ -127,7 +127,7 @@ class Planner {
     if (on_host_ && on_host_->floor().bytes < out_.floor.bytes) take_floor_of_host();
     out_.floor.reached = false;
     out_.lower_bound_step = out_.resident.step_ns;
-    if (on_host_) out_.lower_bound_step = std::min(out_.lower_bound_step, on_host_->shortest());
+    if (on_host_) out_.lower_bound_step = std::min(out_.lower_bound_step, shortest_on_host());
     const std::string policy = policy_name(request_.policy);
     if (policy == "auto") out_.allowed = request_.allowed;
     out_.allowed.pinned = nullptr;
@@ -158,6 +158,14 @@ class Planner {
                                              const PlanRequest& request) {
     if (!request.allowed.recompute || policy_name(request.policy) != "auto") return {};
     return StructurePool(index, request.allowed.offload, request.allowed.pinned.get());
+  }
+
+  void find_host_updates() {
+    on_host_ = UpdatesOnHost::make(index_, request_, pool_, any_structure_.has_value(), best_);
+    if (!on_host_) return;
+    const StructureSearch& all_of_them = on_host_->climber().base();
+    mixed_ = MixedUpdates::make(index_, bounding().index(), all_of_them.structure().host_updates,
+                                request_, best_);
   }
 
   // Null: nothing is pinned.
@@ -212,8 +220,8 @@ class Planner {
   }
 
   static constexpr Nanoseconds kNone = std::numeric_limits<Nanoseconds>::max();
-  // The least of every plan within the budget, kNone where none is: of those that leave updates on
-  // the device and of those that do not.
+  // The least of every plan within the budget, kNone where none is: of those that leave all updates
+  // on the device that the host need not do, and of those that leave none there that it can do.
   struct Bounds {
     Nanoseconds device = kNone;
     Nanoseconds host = kNone;
@@ -227,6 +235,23 @@ class Planner {
     }
     if (on_host_) of.host = on_host_->shortest_step(budget, of.device);
     return of;
+  }
+  // Of every plan, whoever updates what.
+  [[nodiscard]] Nanoseconds least_of_all(Bytes budget, const Bounds& of) const {
+    if (!mixed_ || of.both() == kNone) return of.both();
+    const std::vector<bool>& updates = mixed_->bound().updates();
+    const auto on_device = [&](Bytes within) {
+      const Nanoseconds step = shortest_step(bounding(), within, kAllPositions, updates);
+      return of_pins_ ? std::max(step, of_pins_->shortest_step(within, updates)) : step;
+    };
+    return mixed_->bound().shortest_step(on_device, budget, of.both());
+  }
+  // Whatever the budget, of plans that have the host update something.
+  [[nodiscard]] Nanoseconds shortest_on_host() const {
+    if (!mixed_) return on_host_->shortest();
+    return std::min(on_host_->shortest(),
+                    mixed_->bound().shortest_step([this](Bytes) { return out_.resident.step_ns; },
+                                                  0, out_.resident.step_ns));
   }
 
   // Where the active peak wanders, a little is left for steps that go beyond the predicted one.
@@ -283,10 +308,10 @@ class Planner {
       out_.floor = memory_floor(*any_structure_);
       device_floor_ = out_.floor.bytes;
     }
-    on_host_ = UpdatesOnHost::make(index_, request_, pool_, any_structure_.has_value(), best_);
+    find_host_updates();
     if (on_host_) {
       if (on_host_->floor().bytes < out_.floor.bytes) take_floor_of_host();
-      out_.lower_bound_step = std::min(out_.lower_bound_step, on_host_->shortest());
+      out_.lower_bound_step = std::min(out_.lower_bound_step, shortest_on_host());
     }
     out_.notes = rules->notes;
     if (auto status = finish(std::move(rules).value()); !status) {
@@ -301,7 +326,7 @@ class Planner {
     }
     if (within_budget(out_.predicted) && best_.within_host_budget(out_.predicted)) {
       if (!request_.budget) return Unit{};
-      out_.lower_bound_step = bounds(*request_.budget).both();
+      out_.lower_bound_step = least_of_all(*request_.budget, bounds(*request_.budget));
       set_gap(out_);
       return Unit{};
     }
@@ -356,7 +381,7 @@ class Planner {
     }
 
     const Bounds bound = bounds(budget);
-    out_.lower_bound_step = bound.both();
+    out_.lower_bound_step = least_of_all(budget, bound);
     if (beats_ && out_.lower_bound_step >= *beats_) {
       out_.kind = PlanKind::not_found;
       return Unit{};
@@ -433,6 +458,11 @@ class Planner {
   // that was best, or in any where nothing was found; then, where that may be shorter, with the
   // updates on the host, likewise.
   Reached solve(const SearchPoint& point, const Bounds& bound) {
+    Reached reached = solve_all(point, bound);
+    if (point.bytes < *request_.budget) in_less_.take(reached.climb, *reached.by);
+    return reached;
+  }
+  Reached solve_all(const SearchPoint& point, const Bounds& bound) {
     ++best_.grid_points;
     Climb climb{point, &without_.base(), {}, {}, {}};
     if (bound.device < kNone) climb = without_.solve(point, bound.device);
@@ -445,11 +475,18 @@ class Planner {
                               : with_gradients_->solve(point, bound.device),
                    *with_gradients_);
     }
-    if (on_host_ && is_longer_than(bound.host) && !best_.reached(bound.host)) {
-      Climber& climber = on_host_->climber();
-      reached.take(climber.solve_beside(climb, bound.host), climber);
+    if (!on_host_) return reached;
+    Climber& climber = on_host_->climber();
+    const Climb of_device = reached.climb;
+    Climb of_host{point, &climber.base(), {}, {}, {}};
+    if (is_longer_than(bound.host) && !best_.reached(bound.host)) {
+      of_host = climber.solve_beside(climb, bound.host);
+      reached.take(of_host, climber);
     }
-    if (point.bytes < *request_.budget) in_less_.take(reached.climb, *reached.by);
+    const bool is_asked = !point.is_on_alive && point.bytes == *request_.budget;
+    if (mixed_ && is_asked && !best_.over()) {
+      mixed_->solve({of_device, of_host, bound.device, bound.host, out_.lower_bound_step});
+    }
     return reached;
   }
 
@@ -613,29 +650,9 @@ class Planner {
     leave_out_shadowed(trace, first_moved, rules.saved);
     if (has_automatic_points(decisions)) rules.automatic = decisions.budget;
     rules.recompute = simulator::recompute_rules(recording, in.structure());
-    rules.optimizer = optimizer_rules(in, decisions.optimizer);
+    rules.optimizer = optimizer_rules(in, decisions.optimizer, on_host_.get(), pins());
     rules.gradients = simulator::to_gradient_rules(trace, decisions.gradients);
     return finish(std::move(rules));
-  }
-
-  // Where the host updates, it is asked to update all that it can: what it cannot, notes say.
-  [[nodiscard]] std::vector<simulator::OptimizerRule> optimizer_rules(
-      const StructureSearch& in, simulator::OptimizerDecisions decisions) const {
-    const Trace& trace = in.index().trace();
-    const Pins* const pinned = request_.allowed.pinned.get();
-    const auto is_asked = [&](LayerId layer) {
-      if (pinned == nullptr || pinned->updates_on_host(layer)) return true;
-      const std::size_t already = pinned->structure().host_updates.size();
-      return already < in.structure().host_updates.size() && !pinned->updates_on_device(layer);
-    };
-    if (!in.structure().host_updates.empty()) {
-      const std::vector<LayerId> layers = streaming_layers(trace);
-      const std::vector<LayerId> updated = simulator::layers_of_updated_parameters(trace);
-      for (std::size_t s = 0; s < updated.size(); ++s) {
-        if (updated[s].valid() && is_asked(layers[s])) decisions.updated_on_host[s] = true;
-      }
-    }
-    return simulator::to_optimizer_rules(trace, decisions);
   }
 
   // Fills in the plan; what is predicted is what reading the plan back gives.
@@ -715,6 +732,7 @@ class Planner {
   std::optional<Footprints> any_structure_;  // of all that is allowed, where some can run again
   std::optional<PinnedBound> of_pins_;       // where something is pinned
   std::unique_ptr<UpdatesOnHost> on_host_;   // where it may and can update
+  std::unique_ptr<MixedUpdates> mixed_;      // where it may update a part
   Reached in_less_;                          // the best of points below the budget
   Bytes device_floor_ = 0;                   // of plans with no updates on the host
   PlanOutcome out_;

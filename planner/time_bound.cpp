@@ -327,20 +327,20 @@ class StepBound {
 
 // The highest of each segment, the last one of equals: nothing else there needs more copies.
 std::vector<std::int32_t> positions_above(const Footprints& footprints, Bytes budget,
-                                          std::size_t most) {
+                                          std::size_t most, const std::vector<bool>& left_out) {
   std::vector<std::int32_t> positions;
   const std::vector<Bytes>& bytes = footprints.resident();
   std::vector<std::int32_t> starts = footprints.segment_starts();
   starts.push_back(footprints.positions());
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    std::int32_t highest = starts[i];
+    std::optional<std::int32_t> highest;
     for (std::int32_t p = starts[i]; p < starts[i + 1]; ++p) {
-      if (bytes[static_cast<std::size_t>(p)] >= bytes[static_cast<std::size_t>(highest)]) {
-        highest = p;
-      }
+      const auto row = static_cast<std::size_t>(p);
+      if (!left_out.empty() && left_out[row]) continue;
+      if (!highest || bytes[row] >= bytes[static_cast<std::size_t>(*highest)]) highest = p;
     }
-    if (starts[i] < starts[i + 1] && bytes[static_cast<std::size_t>(highest)] > budget) {
-      positions.push_back(highest);
+    if (highest && bytes[static_cast<std::size_t>(*highest)] > budget) {
+      positions.push_back(*highest);
     }
   }
   constexpr std::size_t kMostOperations = 500'000;
@@ -359,7 +359,8 @@ std::vector<std::int32_t> positions_above(const Footprints& footprints, Bytes bu
 
 }  // namespace
 
-Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_t positions_most) {
+Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_t positions_most,
+                          const std::vector<bool>& left_out) {
   const simulator::StepIndex& index = footprints.index();
   const Calibration& link = index.trace().calibration;
   const Nanoseconds resident = index.resident_time().back();
@@ -368,7 +369,8 @@ Nanoseconds shortest_step(const Footprints& footprints, Bytes budget, std::size_
   const Ppm fastest = rests.boost == kPpm ? kPpm : kPpm * kPpm / rests.boost - 1;
   const Nanoseconds updated = shortest_with_host_updates(index, fastest);
   if (footprints.movable().empty()) return std::max(resident, updated);
-  const std::vector<std::int32_t> positions = positions_above(footprints, budget, positions_most);
+  const std::vector<std::int32_t> positions =
+      positions_above(footprints, budget, positions_most, left_out);
   const int halvings = positions_most == kAllPositions ? 24 : 6;
   const auto bound_at = [&](Ppm compute_time, Ppm gain) {
     const StepBound bound(footprints, budget, compute_time, gain, halvings);

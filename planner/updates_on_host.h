@@ -1,8 +1,7 @@
-// The step whose parameters the host updates, all that it can: the other half of what `auto`
-// chooses from. What a parameter, its gradient and its state hold on the device is least at every
-// moment where the host updates it, so no mix of both has a lower floor (but where the host
-// cannot update some whose state could stream: that is not looked at either); one may be faster,
-// and none is looked at.
+// The step whose parameters the host updates, all that it can. What a parameter, its gradient and
+// its state hold on the device is least at every moment where the host updates it, so no mix of
+// both has a lower floor (but where the host cannot update some of a layer whose state could
+// stream); one may be faster (planner/mixed_updates.h).
 #pragma once
 
 #include <memory>

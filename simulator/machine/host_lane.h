@@ -17,14 +17,18 @@ inline constexpr Nanoseconds kHostUpdateNsPerGib = 1'024'000'000;
   return calibration.host_update_ns_per_gib > 0;
 }
 
+// Of an update's bytes, above 0.
+[[nodiscard]] constexpr Nanoseconds host_update_ns_per_gib(const Calibration& calibration) {
+  return knows_host_updates(calibration) ? calibration.host_update_ns_per_gib : kHostUpdateNsPerGib;
+}
+
 // Alone: of an update that reads and writes so many bytes. Rounds up; 0 for 0 bytes, at most
 // kMaxTransfer.
 [[nodiscard]] constexpr Nanoseconds host_update_ns(const Calibration& calibration, Bytes bytes) {
   if (bytes == 0) return 0;
-  const bool is_known = knows_host_updates(calibration);
-  const Nanoseconds per_gib = is_known ? calibration.host_update_ns_per_gib : kHostUpdateNsPerGib;
+  const Nanoseconds per_gib = host_update_ns_per_gib(calibration);
   const Wide time = (Wide{bytes} * per_gib + (Bytes{1} << 30) - 1) >> 30;
-  const Wide all = time + (is_known ? calibration.host_update_ns : 0);
+  const Wide all = time + (knows_host_updates(calibration) ? calibration.host_update_ns : 0);
   return static_cast<Nanoseconds>(std::min<Wide>(all, kMaxTransfer));
 }
 

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "planner/bounds.h"
+#include "planner/mixed_bound.h"
 #include "planner/planner.h"
 #include "simulator/hazards/hazards.h"
 #include "simulator/lowering/lowering.h"
+#include "simulator/plan/optimizer_rules.h"
 #include "simulator/replay/replay.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
@@ -115,6 +117,65 @@ TEST(HostUpdateBounds, HoldForPlans) {
   // there, so it may go later.
   EXPECT_LT(above, tight / 50);
   EXPECT_GT(close, plans / 20);
+}
+
+// Whatever part of the updates the host does, no plan is below the bound of mixes.
+TEST(HostUpdateBounds, HoldForMixes) {
+  int plans = 0;
+  int mixes = 0;
+  int close = 0;
+  int above_resident = 0;
+  for (std::uint64_t seed = 1; seed <= 240; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Trace trace = testing::random_trace(seed, step_options(seed));
+    const StepIndex recorded(trace);
+    const std::vector<StorageId> may = testing::all_on_host(recorded).host_updates;
+    if (may.empty()) continue;
+    const Footprints on_device(recorded);
+    const MixedBound mixed(recorded, may);
+    std::mt19937_64 random(seed);
+    for (int round = 0; round < 8; ++round) {
+      simulator::Structure structure;
+      for (const StorageId parameter : may) {
+        if (random() % 2 == 0) structure.host_updates.push_back(parameter);
+      }
+      const auto step = simulator::unroll(trace, structure);
+      ASSERT_TRUE(step.ok()) << step.error().text();
+      const StepIndex index(*step);
+      const Footprints footprints(index);
+      std::vector<Choice> choices;
+      for (const Movable& movable : footprints.movable()) {
+        const auto choice = static_cast<Choice>(random() % kChoices);
+        choices.push_back(movable.allows(choice) ? choice : Choice::keep);
+      }
+      simulator::Decisions decisions = footprints.tight(choices);
+      if (round % 2 > 0) {
+        const std::vector<Bytes> curve = footprints.curve(choices);
+        decisions = footprints.decisions(choices, {}, {});
+        decisions.budget = *std::max_element(curve.begin(), curve.end()) * 6 / 5;
+      }
+      const auto lowered = simulator::lower(index, decisions);
+      ASSERT_TRUE(lowered.ok()) << lowered.error().text();
+      const auto result = simulator::replay(index, lowered->schedule);
+      const Nanoseconds bound = mixed.shortest_step(
+          [&](Bytes within) {
+            return shortest_step(on_device, within, kAllPositions, mixed.updates());
+          },
+          result.peak_requested, result.step_ns * 2);
+      ASSERT_LE(bound, result.step_ns) << "round " << round;
+      ++plans;
+      const std::size_t count = structure.host_updates.size();
+      mixes += count > 0 && count < may.size() ? 1 : 0;
+      close += result.step_ns - bound <= bound / 5 ? 1 : 0;
+      above_resident += bound > recorded.resident_time().back() ? 1 : 0;
+    }
+  }
+  std::cout << plans << " plans, " << mixes << " of them mixes, " << close
+            << " within 20 % of the bound, which is above the step without a plan for "
+            << above_resident << "\n";
+  EXPECT_GT(mixes, 100);
+  EXPECT_GT(close, plans / 20);
+  EXPECT_GT(above_resident, 10);
 }
 
 // No answer is lost, floor and bound are no higher, and what is predicted is what
@@ -272,6 +333,62 @@ TEST(HostUpdatesInPlans, LoseWhereTheLinkIsFast) {
   ASSERT_EQ(with.kind, PlanKind::planned);
   EXPECT_FALSE(is_on_host(with.plan));
   EXPECT_LT(with.predicted.step_ns, 20'100'000);
+}
+
+// Two layers of 1 MiB of weights and 2 MiB of state on a link of 1 GB/s, and another one that takes
+// 8 MiB for 10 ms ahead of them. Within 9 MiB both states are away meanwhile. Forward and backward
+// take 30 ms. On the device the updates end at 31 and 32 ms, and what the last one wrote is at home
+// 2.1 ms behind that at least, with the other layer's: 35.2 ms. The host gets a's gradient at 31 ms
+// and is done at 35. But b's it gets at 26 ms, and is done at 30: then the device updates a alone,
+// by 31 ms, and its state is at home 2.1 ms later.
+TEST(HostUpdatesInPlans, DoAPartWhereTheLinkDoesTheOthers) {
+  testing::MicroTrace t;
+  t.link().d2h = t.link().h2d = testing::flat_link(1'000'000'000);
+  std::vector<StorageId> weights;
+  for (int i = 0; i < 2; ++i) {
+    weights.push_back(t.existing(kMib));
+    t.state_of(weights.back(), 2 * kMib);
+  }
+  for (const StorageId each : weights) t.free(t.gradient_before(each));
+  const std::vector<std::string> names = {"net.a", "net.b"};
+  t.begin_layer("net.c");
+  t.begin_op();
+  const StorageId some = t.alloc(8 * kMib);
+  t.run(10'000'000).end_op();
+  t.free(some);
+  t.end_layer("net.c");
+  for (const std::size_t i : {0, 1}) {
+    t.begin_layer(names[i]);
+    t.begin_op();
+    t.read(weights[i]);
+    t.run(5'000'000).end_op();
+    t.end_layer(names[i]);
+  }
+  t.backward();
+  for (const std::size_t i : {1, 0}) {
+    t.begin_layer_backward(names[i]);
+    t.begin_op();
+    t.read(weights[i]);
+    t.make_gradient(weights[i]);
+    t.run(5'000'000).end_op();
+    t.accumulate(weights[i]);
+    t.end_layer_backward(names[i]);
+  }
+  t.optimizer();
+  for (const std::size_t i : {1, 0}) t.update(weights[i], 1'000'000);
+  const Trace trace = t.finish();
+  const StepIndex index(trace);
+  const PlanOutcome outcome = answer_of(index, 9 * kMib);
+  ASSERT_EQ(outcome.kind, PlanKind::planned);
+  const auto decisions = simulator::resolve_optimizer(trace, outcome.plan.optimizer);
+  ASSERT_TRUE(decisions.ok());
+  ASSERT_FALSE(decisions->updated_on_host.empty());
+  EXPECT_FALSE(decisions->updated_on_host[weights[0].index()]);
+  EXPECT_TRUE(decisions->updated_on_host[weights[1].index()]);
+  EXPECT_EQ(outcome.predicted.step_ns, 31'000'000 + 2 * kMib);  // a byte a nanosecond
+  EXPECT_EQ(outcome.predicted.host_update_ns, 4'000'000);
+  EXPECT_LE(outcome.lower_bound_step, outcome.predicted.step_ns);
+  EXPECT_GE(outcome.lower_bound_step, 30'000'000);
 }
 
 // The weights, the state and the gradient are 4 MiB.
