@@ -92,8 +92,10 @@ void Footprints::find_model_state(Moves what, bool is_allowed) {
   const Trace& trace = index_->trace();
   // Of one layer rules say one thing about the state.
   std::set<LayerId> layers_on_host;
-  for (std::size_t s = 0; s < updated_on_host_.size() && what == Moves::optimizer_state; ++s) {
-    if (updated_on_host_[s]) layers_on_host.insert(streaming_layer_[s]);
+  for (std::size_t s = 0; s < streaming_layer_.size() && what == Moves::optimizer_state; ++s) {
+    const LayerId layer = streaming_layer_[s];
+    const bool is_pinned = pinned_ != nullptr && pinned_->updates_on_host(layer);
+    if (is_pinned || is_on_host(StorageId(s))) layers_on_host.insert(layer);
   }
   std::map<LayerId, Movable> by_layer;
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {

@@ -19,13 +19,18 @@ namespace stowage::planner {
 // they were, it is a step with all updates on the device, and keeps a budget that is larger by
 // U(T), but in updates: T + W(T) is at least the bound of that. U and W grow with T, and that bound
 // falls. So for any T the step is at least the lesser of T and the bound less W(T); where both meet
-// is found by halving.
+// is found by halving. W is the longer of compute and launch of each event in an update, and of one
+// event both: a chain of what waits for what goes from launches to compute there, and not back.
+// Where the CPU waits for the device in one of these updates it may go back: then compute alone
+// bounds the step.
 class MixedBound {
  public:
   // `index`: of the step that the bounds of all updates on the device are of; `may`: parameters of
   // the recording that the host might update. Cost: O(trace).
   MixedBound(const simulator::StepIndex& index, const std::vector<StorageId>& may);
 
+  // Rules may have the host do a part of them: they lie in two layers, which have a name each.
+  [[nodiscard]] bool is_of_several() const { return is_of_several_; }
   // By position of that step: in an update that the host might do.
   [[nodiscard]] const std::vector<bool>& updates() const { return updates_; }
 
@@ -43,7 +48,10 @@ class MixedBound {
 
   Calibration link_;
   std::vector<bool> updates_;
+  bool has_syncs_ = false;         // some of these updates
+  Nanoseconds least_compute_ = 0;  // with none of them on the device
   Nanoseconds first_arrival_ = 0;
+  bool is_of_several_ = false;
   Bytes rests_ = 0;  // that blocks are larger by than what lies in them
   struct Update {
     Bytes bytes = 0;

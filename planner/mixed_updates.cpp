@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "planner/bounds.h"
 #include "planner/in_parallel.h"
 #include "planner/pins.h"
 #include "planner/streaming_layers.h"
@@ -23,7 +22,6 @@ bool is_among(const std::vector<StorageId>& all, StorageId one) {
 }  // namespace
 
 std::unique_ptr<MixedUpdates> MixedUpdates::make(const simulator::StepIndex& recorded,
-                                                 const simulator::StepIndex& bounding,
                                                  const std::vector<StorageId>& updated,
                                                  const PlanRequest& request, BestPlan& best) {
   const Trace& trace = recorded.trace();
@@ -51,20 +49,18 @@ std::unique_ptr<MixedUpdates> MixedUpdates::make(const simulator::StepIndex& rec
   if (layers.size() < 2) return nullptr;
   std::stable_sort(layers.begin(), layers.end(),
                    [](const Layer& a, const Layer& b) { return a.arrival < b.arrival; });
-  return std::unique_ptr<MixedUpdates>(new MixedUpdates(std::move(layers), std::move(always),
-                                                        recorded, MixedBound(bounding, updated),
-                                                        request, best));
+  return std::unique_ptr<MixedUpdates>(
+      new MixedUpdates(std::move(layers), std::move(always), recorded, request, best));
 }
 
 MixedUpdates::MixedUpdates(std::vector<Layer> layers, std::vector<StorageId> always,
-                           const simulator::StepIndex& recorded, MixedBound bound,
-                           const PlanRequest& request, BestPlan& best)
+                           const simulator::StepIndex& recorded, const PlanRequest& request,
+                           BestPlan& best)
     : layers_(std::move(layers)),
       always_(std::move(always)),
       recorded_(recorded),
       request_(request),
-      best_(best),
-      bound_(std::move(bound)) {}
+      best_(best) {}
 
 // As many bytes as that, or the layer more that comes closest.
 MixedUpdates::OnHost MixedUpdates::on_host(const Share& share) const {
@@ -182,8 +178,10 @@ void MixedUpdates::solve(const Ends& ends) {
   for (std::size_t i = 0; i < std::min(all.found.size(), kMostSearched) && !best_.over(); ++i) {
     StructureSearch& in = *searches_.emplace_back(std::move(all.found[i].search));
     in.evaluator().begin(best_.spent, best_.step());
-    StructureSearch::Effort effort{.quota = evaluations_for(in.index())};
+    StructureSearch::Effort effort;
+    effort.quota = evaluations_for(in.index());
     effort.seed.choices = std::move(all.found[i].found->choices);
+    if (best_.answer()) effort.below = best_.step();
     if (point.is_on_alive) effort.peak = StructureSearch::Peak::alive;
     best_.offer(in, point, in.solve(point.bytes, ends.least, effort));
     best_.spent.add(in.evaluator().spent());

@@ -10,27 +10,23 @@
 
 #include "planner/best_plan.h"
 #include "planner/climber.h"
-#include "planner/mixed_bound.h"
 #include "planner/planner.h"
 #include "planner/structure_search.h"
 #include "simulator/step/step_index.h"
+#include "simulator/step/structure.h"
+#include "traces/ids.h"
 #include "traces/units.h"
 
 namespace stowage::planner {
 
 class MixedUpdates {
  public:
-  // `updated`: all that the host would update (UpdatesOnHost); `bounding`: of the step that the
-  // bounds of all updates on the device are of. Null where that are not two layers
+  // `updated`: all that the host would update (UpdatesOnHost). Null where that are not two layers
   // that nothing is pinned about. All must outlive it. Cost: O(trace).
   [[nodiscard]] static std::unique_ptr<MixedUpdates> make(const simulator::StepIndex& recorded,
-                                                          const simulator::StepIndex& bounding,
                                                           const std::vector<StorageId>& updated,
                                                           const PlanRequest& request,
                                                           BestPlan& best);
-
-  // Of these mixes, and of all and none.
-  [[nodiscard]] const MixedBound& bound() const { return bound_; }
 
   // The best that is known with all updates on the device, and with all on the host, for one point;
   // and what no such plan is shorter than, nor any other.
@@ -77,8 +73,7 @@ class MixedUpdates {
   };
 
   MixedUpdates(std::vector<Layer> layers, std::vector<StorageId> always,
-               const simulator::StepIndex& recorded, MixedBound bound, const PlanRequest& request,
-               BestPlan& best);
+               const simulator::StepIndex& recorded, const PlanRequest& request, BestPlan& best);
 
   [[nodiscard]] OnHost on_host(const Share& share) const;
   [[nodiscard]] std::int64_t balanced(const Ends& ends) const;
@@ -94,7 +89,6 @@ class MixedUpdates {
   const simulator::StepIndex& recorded_;
   const PlanRequest& request_;
   BestPlan& best_;
-  const MixedBound bound_;
   std::vector<std::unique_ptr<StructureSearch>> searches_;  // that offered something
 };
 

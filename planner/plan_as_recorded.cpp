@@ -12,7 +12,6 @@
 #include "planner/budget.h"
 #include "planner/climber.h"
 #include "planner/host_update_rules.h"
-#include "planner/mixed_updates.h"
 #include "planner/pinned_bound.h"
 #include "planner/pins.h"
 #include "planner/points_near_floor.h"
@@ -161,11 +160,11 @@ class Planner {
   }
 
   void find_host_updates() {
-    on_host_ = UpdatesOnHost::make(index_, request_, pool_, any_structure_.has_value(), best_);
-    if (!on_host_) return;
-    const StructureSearch& all_of_them = on_host_->climber().base();
-    mixed_ = MixedUpdates::make(index_, bounding().index(), all_of_them.structure().host_updates,
-                                request_, best_);
+    on_host_ = UpdatesOnHost::make(index_, bounding().index(), request_, pool_,
+                                   any_structure_.has_value(), best_);
+  }
+  [[nodiscard]] Nanoseconds shortest_on_host() const {
+    return on_host_->shortest(out_.resident.step_ns);
   }
 
   // Null: nothing is pinned.
@@ -238,20 +237,13 @@ class Planner {
   }
   // Of every plan, whoever updates what.
   [[nodiscard]] Nanoseconds least_of_all(Bytes budget, const Bounds& of) const {
-    if (!mixed_ || of.both() == kNone) return of.both();
-    const std::vector<bool>& updates = mixed_->bound().updates();
+    if (!on_host_ || of.both() == kNone) return of.both();
+    const std::vector<bool>& updates = on_host_->mixed_bound().updates();
     const auto on_device = [&](Bytes within) {
       const Nanoseconds step = shortest_step(bounding(), within, kAllPositions, updates);
       return of_pins_ ? std::max(step, of_pins_->shortest_step(within, updates)) : step;
     };
-    return mixed_->bound().shortest_step(on_device, budget, of.both());
-  }
-  // Whatever the budget, of plans that have the host update something.
-  [[nodiscard]] Nanoseconds shortest_on_host() const {
-    if (!mixed_) return on_host_->shortest();
-    return std::min(on_host_->shortest(),
-                    mixed_->bound().shortest_step([this](Bytes) { return out_.resident.step_ns; },
-                                                  0, out_.resident.step_ns));
+    return on_host_->least_of_all(on_device, budget, of.both());
   }
 
   // Where the active peak wanders, a little is left for steps that go beyond the predicted one.
@@ -454,6 +446,13 @@ class Planner {
     }
   };
 
+  // What is best for one point with all updates on the device, and with all on the host.
+  struct Ends {
+    Climb device;
+    Climb host;
+    Bounds bound;
+  };
+
   // The best plans for one point: without gradients that leave, then with them in the structure
   // that was best, or in any where nothing was found; then, where that may be shorter, with the
   // updates on the host, likewise.
@@ -484,9 +483,7 @@ class Planner {
       reached.take(of_host, climber);
     }
     const bool is_asked = !point.is_on_alive && point.bytes == *request_.budget;
-    if (mixed_ && is_asked && !best_.over()) {
-      mixed_->solve({of_device, of_host, bound.device, bound.host, out_.lower_bound_step});
-    }
+    if (is_asked && on_host_->mixed() != nullptr) ends_ = Ends{of_device, of_host, bound};
     return reached;
   }
 
@@ -498,7 +495,7 @@ class Planner {
     if (on_host_) offer_tight(on_host_->climber().base());
     out_.search.candidates = all().base().space().candidates();
     solve({budget}, bound);
-    if (!best_.reached(out_.lower_bound_step)) offer_rivals();
+    if (!best_.reached(bound.both())) offer_rivals();
     search_below({budget}, resident, /*since=*/0);
     // Plans by what is alive count, in as much memory as leaves their pages room.
     if (request_.placement == simulator::PlacementMode::planned &&
@@ -508,7 +505,12 @@ class Planner {
       search_at(alive);
       search_below(alive, out_.resident.peak_active, since);
     }
-    if (!pool_.empty()) go_on_from_less(budget);
+    if (!pool_.empty()) go_on_from_less(budget, bound.both());
+    if (ends_ && !best_.over()) {
+      const Bounds& of = ends_->bound;
+      on_host_->mixed()->solve(
+          {ends_->device, ends_->host, of.device, of.host, out_.lower_bound_step});
+    }
     if (!best_.answer() && any_structure_ && !best_.over()) try_chain_schedule(budget);
   }
 
@@ -546,8 +548,7 @@ class Planner {
 
   // A plan for less memory is one for more: from the best of those, where that is far from the
   // bound. Near the floor from the lowest of its points to the next one, and so on.
-  void go_on_from_less(Bytes budget) {
-    const Nanoseconds least = out_.lower_bound_step;
+  void go_on_from_less(Bytes budget, Nanoseconds least) {
     const auto is_over = [&] {
       return best_.over() || (best_.answer() && best_.step() - least <= least / kFarFromBound);
     };
@@ -732,7 +733,7 @@ class Planner {
   std::optional<Footprints> any_structure_;  // of all that is allowed, where some can run again
   std::optional<PinnedBound> of_pins_;       // where something is pinned
   std::unique_ptr<UpdatesOnHost> on_host_;   // where it may and can update
-  std::unique_ptr<MixedUpdates> mixed_;      // where it may update a part
+  std::optional<Ends> ends_;                 // of the budget asked for, where it may update a part
   Reached in_less_;                          // the best of points below the budget
   Bytes device_floor_ = 0;                   // of plans with no updates on the host
   PlanOutcome out_;

@@ -15,6 +15,7 @@
 namespace stowage::planner {
 
 std::unique_ptr<UpdatesOnHost> UpdatesOnHost::make(const simulator::StepIndex& recorded,
+                                                   const simulator::StepIndex& bounding,
                                                    const PlanRequest& request,
                                                    const StructurePool& pool, bool can_run_again,
                                                    BestPlan& best) {
@@ -44,17 +45,21 @@ std::unique_ptr<UpdatesOnHost> UpdatesOnHost::make(const simulator::StepIndex& r
   const bool runs_again = pinned != nullptr && pinned->structure().runs_again();
   const auto settled = runs_again ? index_of(pinned->with_structure(structure)) : updated;
   if (updated == nullptr || settled == nullptr) return nullptr;
-  return std::unique_ptr<UpdatesOnHost>(
-      new UpdatesOnHost(settled, updated, request, pool, can_run_again, best));
+  std::unique_ptr<UpdatesOnHost> of_host(
+      new UpdatesOnHost(settled, updated, MixedBound(bounding, structure.host_updates), request,
+                        pool, can_run_again, best));
+  of_host->mixed_ = MixedUpdates::make(recorded, structure.host_updates, request, best);
+  return of_host;
 }
 
 UpdatesOnHost::UpdatesOnHost(std::shared_ptr<const simulator::StepIndex> settled,
                              std::shared_ptr<const simulator::StepIndex> updated,
-                             const PlanRequest& request, const StructurePool& pool,
-                             bool can_run_again, BestPlan& best)
+                             MixedBound mixed_bound, const PlanRequest& request,
+                             const StructurePool& pool, bool can_run_again, BestPlan& best)
     : climber_(std::move(settled), request, pool, best),
       updated_(std::move(updated)),
-      floor_(climber_.base().floor()) {
+      floor_(climber_.base().floor()),
+      mixed_bound_(std::move(mixed_bound)) {
   if (can_run_again) {
     any_structure_.emplace(*updated_, request.budget_on, request.allowed);
     floor_ = memory_floor(*any_structure_);
@@ -75,6 +80,16 @@ Nanoseconds UpdatesOnHost::shortest_step(Bytes budget, Nanoseconds known) const 
   const Nanoseconds bound = planner::shortest_step(
       any_structure_ ? *any_structure_ : climber_.base().footprints(), budget);
   return of_pins_ ? std::max(bound, of_pins_->shortest_step(budget)) : bound;
+}
+
+Nanoseconds UpdatesOnHost::shortest(Nanoseconds resident) const {
+  return least_of_all([&](Bytes) { return resident; }, 0, std::min(shortest_, resident));
+}
+
+Nanoseconds UpdatesOnHost::least_of_all(const MixedBound::Bound& on_device, Bytes budget,
+                                        Nanoseconds of_both) const {
+  if (!mixed_bound_.is_of_several()) return of_both;
+  return mixed_bound_.shortest_step(on_device, budget, of_both);
 }
 
 bool has_updates(const Trace& recording) {

@@ -295,6 +295,7 @@ void visit_fields(T& t, F&& f) {
   f("timing", t.timing, Rule::any);
   f("structure", t.structure, Rule::any);
   f("offload_all", t.offload_all, Rule::any);
+  f("clean_spread", t.clean_spread, Rule::optional_factor);
 }
 
 template <Same<LinkCurve> T, class F>

@@ -16,7 +16,7 @@
 namespace stowage {
 
 inline constexpr int kTraceSchemaMajor = 1;
-inline constexpr int kTraceSchemaMinor = 13;
+inline constexpr int kTraceSchemaMinor = 14;
 
 enum class StorageClass : std::uint8_t {
   parameter,
@@ -189,6 +189,9 @@ struct Overhead {
   PassCost timing;  // zero on a CPU, which has no such pass
   PassCost structure;
   PassCost offload_all;
+  // Since schema 1.14, else 0. The distance of the quartiles of the clean steps, of their median;
+  // at most kPpm.
+  Ppm clean_spread = 0;
 };
 
 struct Layers {

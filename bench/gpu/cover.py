@@ -8,8 +8,8 @@ that may decide that alone, for the least of 60, 70, 80, 90 and 95 % of the rese
 verify`. Every pair of values of two columns that can go together is in some cell. What is in OUT/cells.jsonl already is
 not done again, unless it failed, so that a second call goes on; after --seconds no further cell is begun, and one has a
 few commands, each of --limit seconds at most. With --device cpu small models,
-to try it. Exit code 1 when a cell is not bitwise, off in a byte, or on a GPU off in time by more than --time; 3 when
-cells are left.
+to try it. Exit code 1 when a cell is not bitwise, off in a byte, or on a GPU off in time by more than --time and outside of
+the prediction's interval; 3 when cells are left.
 """
 
 import argparse
@@ -125,6 +125,7 @@ class Bench:
             "planned_off": (planned["peak_reserved_bytes"] or 0) - (predicted["peak_reserved_bytes"] or 0),
             "peak": planned["peak_requested_bytes"], "resident_ns": reference.get("step_ns"),
             "step_ns": planned["step_ns"], "predicted_ns": predicted["step_ns"],
+            "interval_ns": verified["error"]["step_interval_ns"],
         }
 
 
@@ -139,7 +140,8 @@ def verdict(row, options):
     if row["requested_off"] or row["planned_off"]:
         return f"{row['requested_off']} and {row['planned_off']} bytes off"
     off = abs(row["predicted_ns"] / row["step_ns"] - 1)
-    return f"time {off:.1%} off" if options.device == "cuda" and off > options.time else ""
+    within = abs(row["predicted_ns"] - row["step_ns"]) <= (row.get("interval_ns") or 0)
+    return f"time {off:.1%} off" if options.device == "cuda" and off > options.time and not within else ""
 
 
 def main():

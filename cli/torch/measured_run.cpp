@@ -105,6 +105,7 @@ void summarize(MeasuredRun& run, const profiler::StepCourse& course) {
   }
   const bool has_steady = run.steps.size() > std::size_t{profiler::StepCourse::kSteadyFrom};
   run.step_ns = has_steady ? course.step_ns() : median(times);
+  run.spread = has_steady ? course.spread() : 0;
   run.stall_ns = median(stalls);
 }
 

@@ -52,6 +52,7 @@ struct MeasuredRun {
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;
   Nanoseconds step_ns = 0;
+  Ppm spread = 0;  // of the steady steps whose time counts: profiler::spread_of()
   Nanoseconds stall_ns = 0;
   Bytes used_bytes = -1;       // Device::used_bytes() behind the last step
   bool peaks_constant = true;  // requested

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "report/words.h"
 #include "traces/size_text.h"
@@ -80,12 +81,21 @@ std::string ranks_text(const MeasuredRun& run) {
          report::count_of(run.collectives, "collective") + " a step\n";
 }
 
-std::string ratio_text(Nanoseconds measured, Nanoseconds predicted) {
+std::string ratio_text(Nanoseconds measured, Nanoseconds predicted, Nanoseconds interval) {
   if (predicted <= 0) return "";
-  char text[48];
-  std::snprintf(text, sizeof text, " (ratio %.3f)",
-                static_cast<double>(measured) / static_cast<double>(predicted));
-  return text;
+  const auto of_predicted = [&](Nanoseconds time) {
+    return static_cast<double>(time) / static_cast<double>(predicted);
+  };
+  char text[80];
+  std::snprintf(text, sizeof text, " (ratio %.3f", of_predicted(measured));
+  std::string all = text;
+  if (interval > 0) {
+    const bool is_within = std::abs(measured - predicted) <= interval;
+    std::snprintf(text, sizeof text, ", %s ±%.1f %%", is_within ? "within" : "outside of",
+                  100 * of_predicted(interval));
+    all += text;
+  }
+  return all + ")";
 }
 
 }  // namespace stowage::cli

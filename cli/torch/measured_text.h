@@ -24,7 +24,9 @@ namespace stowage::cli {
 // How many ranks there are and how often each reduces in a step; empty without --distributed.
 [[nodiscard]] std::string ranks_text(const MeasuredRun& run);
 
-// " (ratio 1.023)", measured to predicted; empty when nothing was predicted.
-[[nodiscard]] std::string ratio_text(Nanoseconds measured, Nanoseconds predicted);
+// " (ratio 1.023, outside of ±2.0 %)", measured to predicted and the interval of that
+// (prediction_interval()); empty when nothing was predicted. `interval` 0: it is not spoken of.
+[[nodiscard]] std::string ratio_text(Nanoseconds measured, Nanoseconds predicted,
+                                     Nanoseconds interval);
 
 }  // namespace stowage::cli

@@ -1,12 +1,15 @@
 #include "cli/torch/results_json.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "cli/json_pieces_json.h"
 #include "cli/torch/gpu_totals.h"
 #include "cli/torch/reference_steps.h"
+#include "simulator/machine/step_interval.h"
 #include "simulator/step/unroll.h"
 #include "traces/columns.h"
 
@@ -108,6 +111,7 @@ Json run_json(const MeasuredRun& run) {
       {"active_constant", run.active_constant},
       {"reserved_constant", run.reserved_constant},
       {"step_ns", run.step_ns},
+      {"step_spread", run.spread},
       {"stall_ns", run.stall_ns},
       {"host_bytes", run.host_bytes},
       {"used_bytes", bytes_or_null(run.used_bytes)},
@@ -160,7 +164,9 @@ Json caching_allocator_json(Bytes reserved) {
   return reserved < 0 ? Json(nullptr) : Json{{"reserved_bytes", reserved}};
 }
 
-Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted) {
+Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted,
+                   Nanoseconds interval) {
+  const bool is_within = std::abs(run.step_ns - predicted.step) <= interval;
   const double ratio = predicted.step > 0
                            ? static_cast<double>(run.step_ns) / static_cast<double>(predicted.step)
                            : NAN;
@@ -170,7 +176,9 @@ Json error_figures(const MeasuredRun& run, const simulator::Predicted& predicted
                                       ? Json(nullptr)
                                       : Json(run.peak_reserved - predicted.peak_reserved)},
           {"host_bytes", run.host_bytes - predicted.host},
-          {"step_ratio", number(ratio)}};
+          {"step_ratio", number(ratio)},
+          {"step_interval_ns", interval > 0 ? Json(interval) : Json(nullptr)},
+          {"step_within_interval", interval > 0 ? Json(is_within) : Json(nullptr)}};
 }
 
 }  // namespace
@@ -179,6 +187,7 @@ std::string clean_results_to_json(const profiler::CleanResults& results) {
   return dump({{"on_gpu", results.on_gpu},
                {"out_of_memory", results.clean.out_of_memory},
                {"step_ns", results.clean.step_ns},
+               {"spread", results.clean.spread},
                {"peak_requested", results.clean.peak_requested},
                {"peak_active", results.clean.peak_active},
                {"peak_reserved", results.clean.peak_reserved},
@@ -192,6 +201,7 @@ Result<profiler::CleanResults> clean_results_from_json(const std::string& text) 
     json.at("on_gpu").get_to(results.on_gpu);
     json.at("out_of_memory").get_to(results.clean.out_of_memory);
     json.at("step_ns").get_to(results.clean.step_ns);
+    json.at("spread").get_to(results.clean.spread);
     json.at("peak_requested").get_to(results.clean.peak_requested);
     json.at("peak_active").get_to(results.clean.peak_active);
     json.at("peak_reserved").get_to(results.clean.peak_reserved);
@@ -237,6 +247,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("active_constant").get_to(run.active_constant);
     json.at("reserved_constant").get_to(run.reserved_constant);
     json.at("step_ns").get_to(run.step_ns);
+    run.spread = json.value("step_spread", Ppm{0});  // likewise
     json.at("stall_ns").get_to(run.stall_ns);
     json.at("host_bytes").get_to(run.host_bytes);
     // Not in a reference kept by an earlier version.
@@ -332,15 +343,26 @@ std::string execute_json(const Trace& trace, const MeasuredRun& run,
   for (const MeasuredStep& step : run.steps) steps.push_back(step_json(step));
   Json json = {{"schema", "stowage-execute/1"}};
   report::add_step(trace, json);
-  json.update({{"failures", failures},
-               {"micro_batches", micro_batches.empty() ? Json(nullptr) : Json(micro_batches)},
-               {"measured", run_json(run)},
-               {"predicted", predicted_json(predicted)},
-               {"caching_allocator", caching_allocator_json(caching_reserved)},
-               {"error", error_figures(run, predicted)},
-               {"steps", steps},
-               {"files", {{"plan", plan_file}, {"trace", trace_file}}}});
+  json.update(
+      {{"failures", failures},
+       {"micro_batches", micro_batches.empty() ? Json(nullptr) : Json(micro_batches)},
+       {"measured", run_json(run)},
+       {"predicted", predicted_json(predicted)},
+       {"caching_allocator", caching_allocator_json(caching_reserved)},
+       {"error", error_figures(run, predicted, prediction_interval(trace, predicted.step, run))},
+       {"steps", steps},
+       {"files", {{"plan", plan_file}, {"trace", trace_file}}}});
   return dump(json);
+}
+
+Nanoseconds prediction_interval(const Trace& trace, Nanoseconds predicted, const MeasuredRun& run) {
+  if (trace.env.device == "cpu") return 0;
+  return simulator::step_interval(predicted, std::max(trace.overhead.clean_spread, run.spread));
+}
+
+Nanoseconds prediction_interval(const Trace& trace, const Verification& v) {
+  return std::max(prediction_interval(trace, v.predicted.step, v.planned),
+                  prediction_interval(trace, v.predicted.step, v.reference));
 }
 
 std::string verification_json(const Trace& trace, const Verification& v) {
@@ -364,7 +386,7 @@ std::string verification_json(const Trace& trace, const Verification& v) {
                {"measured", run_json(v.planned)},
                {"predicted", predicted_json(v.predicted)},
                {"caching_allocator", caching_allocator_json(v.caching_reserved)},
-               {"error", error_figures(v.planned, v.predicted)},
+               {"error", error_figures(v.planned, v.predicted, prediction_interval(trace, v))},
                {"files", {{"plan", v.plan_file}, {"trace", v.trace_file}}}});
   return dump(json);
 }

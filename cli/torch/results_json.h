@@ -54,6 +54,12 @@ struct Verification {
   [[nodiscard]] bool passed() const { return failures.empty(); }
 };
 
+// What a prediction is given or taken that these runs are compared with (step_interval()): by the
+// widest spread, of the recording and theirs. Of the CPU device 0: its times are not judged.
+[[nodiscard]] Nanoseconds prediction_interval(const Trace& trace, Nanoseconds predicted,
+                                              const MeasuredRun& run);
+[[nodiscard]] Nanoseconds prediction_interval(const Trace& trace, const Verification& v);
+
 // `stowage verify --json`, and what `demo-report` reads.
 [[nodiscard]] std::string verification_json(const Trace& trace, const Verification& verification);
 

@@ -33,7 +33,10 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run,
           report::with_commas(run.peak_requested - predicted.peak_requested) + " bytes\n";
   text += counters_text(run, predicted, inputs.caching_reserved);
   text += "  step time   " + format_time(run.step_ns) + ", predicted " +
-          format_time(predicted.step) + ratio_text(run.step_ns, predicted.step) + "\n";
+          format_time(predicted.step) +
+          ratio_text(run.step_ns, predicted.step,
+                     prediction_interval(*inputs.trace, predicted.step, run)) +
+          "\n";
   text += "  stall       " + format_time(run.stall_ns) + ", predicted " +
           format_time(predicted.stall) + "\n";
   if (inputs.trace->env.device == "cpu") {

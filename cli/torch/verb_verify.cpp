@@ -97,7 +97,8 @@ std::string verify_text(const Verification& v, const Trace& trace) {
           beside_reference(v, report::exact_bytes(v.reference.peak_requested)) + "\n";
   text += counters_text(v.planned, v.predicted, v.caching_reserved);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
-          format_time(v.predicted.step) + ratio_text(v.planned.step_ns, v.predicted.step) +
+          format_time(v.predicted.step) +
+          ratio_text(v.planned.step_ns, v.predicted.step, prediction_interval(trace, v)) +
           (has_times(v.reference) ? beside_reference(v, format_time(v.reference.step_ns)) : "") +
           "\n";
   if (v.quick) text += "              (a quick look: times of few steps)\n";

@@ -103,6 +103,7 @@ class Assembler {
     trace_.calibration = recording_.calibration;
     trace_.clock.source = "steady";
     trace_.overhead.clean = {recording_.clean.step_ns, recording_.clean.peak_requested};
+    trace_.overhead.clean_spread = recording_.clean.spread;
     if (recording_.clean.out_of_memory) {
       trace_.schema.features.push_back(kOffloadedRecording);
     } else {

@@ -154,6 +154,7 @@ struct RawSetup {
 struct CleanPass {
   bool out_of_memory = false;  // there is no clean step; everything else is 0
   Nanoseconds step_ns = 0;
+  Ppm spread = 0;            // Overhead::clean_spread
   Bytes peak_requested = 0;  // of a steady step
   Bytes peak_active = 0;
   Bytes peak_reserved = -1;

@@ -102,6 +102,7 @@ Result<CleanPass> run_clean_pass(executor::Device& device, const StepFunctions& 
     clean.peak_reserved = memory.peak_reserved;
   }
   clean.step_ns = steps.step_ns();
+  clean.spread = steps.spread();
   return clean;
 }
 

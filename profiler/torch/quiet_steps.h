@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiler/torch/step_budget.h"
+#include "profiler/torch/stopwatch.h"
 #include "traces/units.h"
 
 namespace stowage::profiler {
@@ -37,6 +38,8 @@ class QuietSteps {
   // There is a step. Which step is the median of the window, as a row of those added, and its time.
   [[nodiscard]] std::size_t step() const { return best_.step; }
   [[nodiscard]] Nanoseconds step_ns() const { return times_[best_.step]; }
+  // Of all of them.
+  [[nodiscard]] Ppm spread() const { return spread_of(times_); }
   // Whether row `step` may still become step(), or is.
   [[nodiscard]] bool may_be_chosen(std::size_t step) const;
 

@@ -42,6 +42,8 @@ class StepCourse {
   // Of the steady steps whose time counts: the median of the quietest kWindow in a
   // row with patience on a GPU, else of all. There is one.
   [[nodiscard]] Nanoseconds step_ns() const { return timed_.step_ns(); }
+  // Of all of these.
+  [[nodiscard]] Ppm spread() const { return timed_.spread(); }
 
  private:
   std::int64_t steps_;

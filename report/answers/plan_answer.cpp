@@ -17,6 +17,7 @@
 #include "report/memory_curve.h"
 #include "report/simulation.h"
 #include "report/words.h"
+#include "simulator/machine/step_interval.h"
 #include "simulator/plan/decisions.h"
 #include "simulator/step/recomputed_step.h"
 #include "traces/build_info.h"
@@ -142,7 +143,7 @@ std::string peak_text(const PlanAnswer& answer) {
   return text + (less.empty() ? "" : "; " + less) + ".\n";
 }
 
-std::string figures(const PlanAnswer& answer) {
+std::string figures(const Trace& recording, const PlanAnswer& answer) {
   const PlanOutcome& outcome = answer.outcome;
   const auto& before = outcome.resident;
   const auto& after = outcome.predicted;
@@ -162,6 +163,11 @@ std::string figures(const PlanAnswer& answer) {
   bytes("host", before.host_bytes, after.host_bytes);
   table.row({"step time", format_time(before.step_ns), format_time(after.step_ns),
              relative(after.step_ns, before.step_ns)});
+  // A recording of before 1.14 does not know how far its steps are apart.
+  if (recording.overhead.clean_spread > 0) {
+    const Nanoseconds interval = simulator::step_interval(recording, after.step_ns);
+    if (interval > 0) table.row({"give or take", "", format_time(interval), ""});
+  }
   table.row({"stall", format_time(before.stall_ns), format_time(after.stall_ns), ""});
   if (outcome.feasible()) {
     table.row({"lower bound", "", format_time(outcome.lower_bound_step),
@@ -402,7 +408,7 @@ std::string plan_text(const simulator::StepIndex& index, const PlanAnswer& answe
     plot.spans = phase_spans(trace, simulation->detail.time);
     text += draw(curve_of(simulation->detail, outcome.predicted.step_ns), plot) + "\n";
   }
-  text += peak_text(answer) + "\n" + figures(answer);
+  text += peak_text(answer) + "\n" + figures(index.step().recording(), answer);
   if (const auto& simulation = answer.simulation) {
     text += memory_words(outcome.plan, *simulation);
     text += leaving_text(trace, simulation->schedule, answer.units, style.rows_or(kLeavingRows));

@@ -1,6 +1,7 @@
 #include "report/answers/answer_pieces_json.h"
 #include "report/answers/error_json.h"
 #include "report/answers/plan_answer.h"
+#include "simulator/machine/step_interval.h"
 #include "simulator/plan/plan_json.h"
 
 namespace stowage::report {
@@ -48,6 +49,9 @@ std::string plan_answer_json(const simulator::StepIndex& index, const PlanAnswer
                            : Json(nullptr);
   json["placement"] = simulator::name_of(outcome.plan.placement);
   json["predicted"] = replay_json(outcome.predicted, false);
+  const Nanoseconds interval =
+      simulator::step_interval(index.step().recording(), outcome.predicted.step_ns);
+  json["predicted"]["step_interval_ns"] = interval > 0 ? Json(interval) : Json(nullptr);
   json["resident"] = replay_json(outcome.resident, false);
   const auto& simulation = answer.simulation;
   add_reserved(simulation ? simulation->reserved : std::optional<Reserved>(), json["predicted"]);

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "cli/torch/results_json.h"
+
 namespace stowage::cli {
 namespace {
 
@@ -26,6 +28,31 @@ TEST(MeasuredText, OfPlannedMemorySaysWhatTheCachingAllocatorWouldReserve) {
   EXPECT_THAT(counters_text(run, predicted, -1), Not(HasSubstr("would reserve")));
   run.peak_reserved = -1;  // a device without such counters
   EXPECT_EQ(counters_text(run, predicted, 4194304), "");
+}
+
+TEST(MeasuredText, SaysWhetherATimeIsWithinItsInterval) {
+  EXPECT_EQ(ratio_text(102, 0, 0), "");
+  EXPECT_EQ(ratio_text(102, 100, 0), " (ratio 1.020)");
+  EXPECT_EQ(ratio_text(102, 100, 2), " (ratio 1.020, within ±2.0 %)");
+  EXPECT_EQ(ratio_text(98, 100, 2), " (ratio 0.980, within ±2.0 %)");
+  EXPECT_EQ(ratio_text(97, 100, 2), " (ratio 0.970, outside of ±2.0 %)");
+}
+
+// Of the recording, the reference and the planned steps the widest spread, twice; 2 % at least.
+TEST(MeasuredText, AnIntervalIsOfTheWidestSpread) {
+  Trace trace;
+  trace.env.device = "cuda";
+  Verification v;
+  v.predicted.step = 1'000'000;
+  EXPECT_EQ(prediction_interval(trace, v), 20'000);
+  v.planned.spread = 15'000;
+  EXPECT_EQ(prediction_interval(trace, v), 30'000);
+  v.reference.spread = 20'000;
+  EXPECT_EQ(prediction_interval(trace, v), 40'000);
+  trace.overhead.clean_spread = 25'000;
+  EXPECT_EQ(prediction_interval(trace, v), 50'000);
+  trace.env.device = "cpu";
+  EXPECT_EQ(prediction_interval(trace, v), 0);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "profiler/torch/stopwatch.h"
+
 namespace stowage::profiler {
 namespace {
 
@@ -128,6 +130,20 @@ TEST(QuietSteps, AreTheSmallestMedianOfAllWindows) {
     }
     EXPECT_EQ(quiet.step_ns(), smallest);
   }
+}
+
+// Of all steps, not of the quiet window alone: 100 x 5, then 110 x 5.
+TEST(QuietSteps, SpreadIsTheDistanceOfTheQuartilesOfAllSteps) {
+  QuietSteps quiet(StepBudget{1, 10, 1'000'000'000}, {});
+  EXPECT_EQ(spread_of({}), 0);
+  EXPECT_EQ(spread_of({100, 100, 200}), 0);
+  EXPECT_EQ(spread_of({200, 100, 100, 100}), 1'000'000);
+  EXPECT_EQ(spread_of({1, 1, 100, 100}), 990'000);
+  EXPECT_EQ(spread_of({1, 1, 1, 100}), 1'000'000);
+  for (int i = 0; i < 5; ++i) quiet.add(100);
+  for (int i = 0; i < 5; ++i) quiet.add(110);
+  EXPECT_EQ(quiet.step_ns(), 100);
+  EXPECT_EQ(quiet.spread(), 10 * 1'000'000 / 110);
 }
 
 }  // namespace

@@ -459,6 +459,7 @@ void collect(const Json& schema, const Json& value, const std::string& place, co
                                        "autocast",
                                        "grad_scaler",
                                        "adopted_allocations",
+                                       "clean_spread",
                                        "host_update_ns",
                                        "host_update_ns_per_gib",
                                        "host_update_interference"};
@@ -477,18 +478,22 @@ TEST(TraceJson, AnEarlierFileHasNoAutocastAndNoScaler) {
   trace.run.autocast = "bf16";
   trace.run.grad_scaler = "init=8,growth=2,backoff=0.5,interval=100";
   trace.quality.adopted_allocations = 7;
+  trace.overhead.clean_spread = 12'000;
   Json json = Json::parse(trace_to_json(trace));
   const auto back = trace_from_json(json.dump(), "t.json");
   ASSERT_TRUE(back) << back.error().text();
   EXPECT_EQ(back->run.autocast, "bf16");
   EXPECT_EQ(back->run.grad_scaler, trace.run.grad_scaler);
   EXPECT_EQ(back->quality.adopted_allocations, 7);
+  EXPECT_EQ(back->overhead.clean_spread, 12'000);
   json["run"].erase("autocast");
   json["run"].erase("grad_scaler");
   json["quality"].erase("adopted_allocations");
+  json["overhead"].erase("clean_spread");
   const auto earlier = trace_from_json(json.dump(), "t.json");
   ASSERT_TRUE(earlier) << earlier.error().text();
   EXPECT_EQ(earlier->quality.adopted_allocations, 0);
+  EXPECT_EQ(earlier->overhead.clean_spread, 0);
   EXPECT_EQ(earlier->run.autocast, "");
   EXPECT_EQ(earlier->run.grad_scaler, "");
 }
