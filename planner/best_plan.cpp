@@ -13,13 +13,6 @@ void BestPlan::offer(StructureSearch& in, StructureSearch::Found found) {
   }
 }
 
-void BestPlan::offer(StructureSearch& in, const SearchPoint& point, StructureSearch::Found found) {
-  if (!point.is_on_alive) return offer(in, std::move(found));
-  for (StructureSearch::Found::Counted& each : found.candidates) {
-    offer(in, std::move(each.candidate));
-  }
-}
-
 bool BestPlan::offer(StructureSearch& in, std::optional<Candidate> candidate) {
   if (!candidate) return false;
   const Bytes peak = in.evaluator().exact_peak(*candidate);

@@ -12,14 +12,6 @@
 
 namespace stowage::planner {
 
-// A budget that is searched for, which need not be the one asked for.
-struct SearchPoint {
-  Bytes bytes = 0;
-  // It is on what is alive. Where the budget asked for is on the pages of planned memory, what is
-  // found counts as far as its pages keep that.
-  bool is_on_alive = false;
-};
-
 // Used by one thread.
 class BestPlan {
  public:
@@ -33,8 +25,6 @@ class BestPlan {
 
   // Takes those that keep both budgets by their exact counter and are better.
   void offer(StructureSearch& in, StructureSearch::Found found);
-  // Likewise, of what was found for that point.
-  void offer(StructureSearch& in, const SearchPoint& point, StructureSearch::Found found);
   // False where it is none, or not within the budget.
   bool offer(StructureSearch& in, std::optional<Candidate> candidate);
 

@@ -167,7 +167,7 @@ void Climber::solve_in(Climb& climb, Nanoseconds bound) {
     climb.step = found.step;
     climb.choices = found.candidates.back().choices;
   }
-  best_.offer(in, climb.point, std::move(found));
+  offer(in, climb.point, std::move(found));
 }
 
 // From the best of these to better neighbours.
@@ -268,6 +268,13 @@ void Climber::take(Short& each, const Climb& from, Climb& climb) {
     climb.likely.emplace_back(&in, best.candidate);
   }
   if (in.evaluator().likely_is_exact()) best_.offer(in, std::move(found));
+}
+
+void Climber::offer(StructureSearch& in, const SearchPoint& point, StructureSearch::Found found) {
+  if (!point.is_on_alive) return best_.offer(in, std::move(found));
+  for (StructureSearch::Found::Counted& each : found.candidates) {
+    best_.offer(in, std::move(each.candidate));
+  }
 }
 
 // Those that found something, the shortest step first.

@@ -20,6 +20,14 @@
 
 namespace stowage::planner {
 
+// A budget that is searched for, which need not be the one asked for.
+struct SearchPoint {
+  Bytes bytes = 0;
+  // It is on what is alive. Where the budget asked for is on the pages of planned memory, what is
+  // found counts as far as its pages keep that.
+  bool is_on_alive = false;
+};
+
 // The best by now for one budget.
 struct Climb {
   SearchPoint point{};
@@ -91,6 +99,7 @@ class Climber {
   void start_from_policies(Climb& climb);
   void take_best(const std::vector<StructurePool::Members>& all, Climb& climb);
   void take(Short& each, const Climb& from, Climb& climb);
+  void offer(StructureSearch& in, const SearchPoint& point, StructureSearch::Found found);
   void keep_best(std::vector<Short>& round, std::size_t most);
   void estimate(Short& of, const Climb& from, std::int64_t quota) const;
   [[nodiscard]] bool is_longer(const StructurePool::Members& members,

@@ -123,7 +123,7 @@ std::vector<Choice> MixedUpdates::choices(const StructureSearch& in, const OnHos
 }
 
 // On any thread.
-void MixedUpdates::look(Look& look, const Ends& ends) const {
+void MixedUpdates::look(Look& look, const Ends& ends, Nanoseconds least) const {
   const Climb& from = ends.faster();
   auto made = StructureSearch::make(recorded_.step().recording(),
                                     with(look.on_host, from.in->structure()), request_);
@@ -134,10 +134,11 @@ void MixedUpdates::look(Look& look, const Ends& ends) const {
   if (in.floor().bytes > from.point.bytes) return;
   StructureSearch::Effort effort{.quota = kLookQuota};
   effort.seed = {choices(in, look.on_host, ends), from.step.has_value()};
-  look.found = in.estimate(from.point.bytes, ends.least, effort);
+  look.found = in.estimate(from.point.bytes, least, effort);
 }
 
-void MixedUpdates::look_at(const std::vector<Share>& shares, const Ends& ends, Looks& all) {
+void MixedUpdates::look_at(const std::vector<Share>& shares, const Ends& ends, Nanoseconds least,
+                           Looks& all) {
   std::vector<Look> looks;
   for (const Share& share : shares) {
     OnHost chosen = on_host(share);
@@ -148,7 +149,7 @@ void MixedUpdates::look_at(const std::vector<Share>& shares, const Ends& ends, L
     all.seen.push_back(chosen);
     looks.push_back({share, std::move(chosen)});
   }
-  in_parallel(looks.size(), [&](std::size_t i) { look(looks[i], ends); });
+  in_parallel(looks.size(), [&](std::size_t i) { look(looks[i], ends, least); });
   for (Look& each : looks) {
     if (each.search == nullptr) continue;
     ++best_.structures;
@@ -161,20 +162,20 @@ void MixedUpdates::look_at(const std::vector<Share>& shares, const Ends& ends, L
   best_.report();
 }
 
-void MixedUpdates::solve(const Ends& ends) {
-  if (best_.reached(ends.least)) return;
+void MixedUpdates::solve(const Ends& ends, Nanoseconds least) {
+  if (best_.reached(least)) return;
   std::vector<Share> shares;
   const std::int64_t middle = balanced(ends);
   for (const std::int64_t more : {0, -1, 1, -2, 2}) {
     for (const bool in_turns : {true, false}) shares.push_back({middle + more * kFar, in_turns});
   }
   Looks all;
-  look_at(shares, ends, all);
+  look_at(shares, ends, least, all);
   for (std::int64_t step = kFar / 2; step > 0 && !all.found.empty() && !best_.over(); step /= 2) {
     const auto [parts, in_turns] = all.found.front().share;
-    look_at({{parts - step, in_turns}, {parts + step, in_turns}}, ends, all);
+    look_at({{parts - step, in_turns}, {parts + step, in_turns}}, ends, least, all);
   }
-  const SearchPoint& point = ends.faster().point;
+  const Bytes budget = ends.faster().point.bytes;
   for (std::size_t i = 0; i < std::min(all.found.size(), kMostSearched) && !best_.over(); ++i) {
     StructureSearch& in = *searches_.emplace_back(std::move(all.found[i].search));
     in.evaluator().begin(best_.spent, best_.step());
@@ -182,8 +183,7 @@ void MixedUpdates::solve(const Ends& ends) {
     effort.quota = evaluations_for(in.index());
     effort.seed.choices = std::move(all.found[i].found->choices);
     if (best_.answer()) effort.below = best_.step();
-    if (point.is_on_alive) effort.peak = StructureSearch::Peak::alive;
-    best_.offer(in, point, in.solve(point.bytes, ends.least, effort));
+    best_.offer(in, in.solve(budget, least, effort));
     best_.spent.add(in.evaluator().spent());
   }
 }

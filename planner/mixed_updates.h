@@ -28,23 +28,23 @@ class MixedUpdates {
                                                           const PlanRequest& request,
                                                           BestPlan& best);
 
-  // The best that is known with all updates on the device, and with all on the host, for one point;
-  // and what no such plan is shorter than, nor any other.
+  // The best that is known with all updates on the device, and with all on the host, for the budget
+  // asked for; and what no such plan is shorter than.
   struct Ends {
-    const Climb& device;
-    const Climb& host;
+    Climb device;
+    Climb host;
     Nanoseconds least_on_device = 0;
     Nanoseconds least_on_host = 0;
-    Nanoseconds least = 0;
     [[nodiscard]] const Climb& faster() const;
   };
 
-  // Offers the best plans for that point, where no better one is known. In the structure of the
+  // Offers the best plans for that budget. In the structure of the
   // faster one: with so much on the host that link and host might be done at once, and with more
   // and less, of layers that take turns and of those whose gradients come first; from the best of
   // these to more and less of it. Each is searched from the host's choices for the layers that it
-  // updates and the device's for the others. Cost: kMostLooks structures, and a search.
-  void solve(const Ends& ends);
+  // updates and the device's for the others. No plan is shorter than `least`, which ends it. Cost:
+  // kMostLooks structures, and a search.
+  void solve(const Ends& ends, Nanoseconds least);
 
   static constexpr std::size_t kMostLooks = 24;
 
@@ -81,8 +81,8 @@ class MixedUpdates {
   [[nodiscard]] std::vector<Choice> choices(const StructureSearch& in, const OnHost& on_host,
                                             const Ends& ends) const;
   // At those that were not looked at yet.
-  void look_at(const std::vector<Share>& shares, const Ends& ends, Looks& all);
-  void look(Look& look, const Ends& ends) const;
+  void look_at(const std::vector<Share>& shares, const Ends& ends, Nanoseconds least, Looks& all);
+  void look(Look& look, const Ends& ends, Nanoseconds least) const;
 
   const std::vector<Layer> layers_;      // in order of arrival
   const std::vector<StorageId> always_;  // what is pinned to the host

@@ -446,13 +446,6 @@ class Planner {
     }
   };
 
-  // What is best for one point with all updates on the device, and with all on the host.
-  struct Ends {
-    Climb device;
-    Climb host;
-    Bounds bound;
-  };
-
   // The best plans for one point: without gradients that leave, then with them in the structure
   // that was best, or in any where nothing was found; then, where that may be shorter, with the
   // updates on the host, likewise.
@@ -483,7 +476,9 @@ class Planner {
       reached.take(of_host, climber);
     }
     const bool is_asked = !point.is_on_alive && point.bytes == *request_.budget;
-    if (is_asked && on_host_->mixed() != nullptr) ends_ = Ends{of_device, of_host, bound};
+    if (is_asked && on_host_->mixed() != nullptr) {
+      ends_ = MixedUpdates::Ends{of_device, of_host, bound.device, bound.host};
+    }
     return reached;
   }
 
@@ -506,11 +501,7 @@ class Planner {
       search_below(alive, out_.resident.peak_active, since);
     }
     if (!pool_.empty()) go_on_from_less(budget, bound.both());
-    if (ends_ && !best_.over()) {
-      const Bounds& of = ends_->bound;
-      on_host_->mixed()->solve(
-          {ends_->device, ends_->host, of.device, of.host, out_.lower_bound_step});
-    }
+    if (ends_ && !best_.over()) on_host_->mixed()->solve(*ends_, out_.lower_bound_step);
     if (!best_.answer() && any_structure_ && !best_.over()) try_chain_schedule(budget);
   }
 
@@ -733,9 +724,10 @@ class Planner {
   std::optional<Footprints> any_structure_;  // of all that is allowed, where some can run again
   std::optional<PinnedBound> of_pins_;       // where something is pinned
   std::unique_ptr<UpdatesOnHost> on_host_;   // where it may and can update
-  std::optional<Ends> ends_;                 // of the budget asked for, where it may update a part
-  Reached in_less_;                          // the best of points below the budget
-  Bytes device_floor_ = 0;                   // of plans with no updates on the host
+  // Of the budget asked for, where the host may update a part.
+  std::optional<MixedUpdates::Ends> ends_;
+  Reached in_less_;         // the best of points below the budget
+  Bytes device_floor_ = 0;  // of plans with no updates on the host
   PlanOutcome out_;
 };
 

@@ -25,7 +25,8 @@ namespace stowage::cli {
 [[nodiscard]] std::string ranks_text(const MeasuredRun& run);
 
 // " (ratio 1.023, outside of ±2.0 %)", measured to predicted and the interval of that
-// (prediction_interval()); empty when nothing was predicted. `interval` 0: it is not spoken of.
+// (simulator::step_interval()); empty when nothing was predicted. `interval` 0: it is not spoken
+// of.
 [[nodiscard]] std::string ratio_text(Nanoseconds measured, Nanoseconds predicted,
                                      Nanoseconds interval);
 

@@ -349,45 +349,38 @@ std::string execute_json(const Trace& trace, const MeasuredRun& run,
        {"measured", run_json(run)},
        {"predicted", predicted_json(predicted)},
        {"caching_allocator", caching_allocator_json(caching_reserved)},
-       {"error", error_figures(run, predicted, prediction_interval(trace, predicted.step, run))},
+       {"error",
+        error_figures(run, predicted, simulator::step_interval(trace, predicted.step, run.spread))},
        {"steps", steps},
        {"files", {{"plan", plan_file}, {"trace", trace_file}}}});
   return dump(json);
 }
 
-Nanoseconds prediction_interval(const Trace& trace, Nanoseconds predicted, const MeasuredRun& run) {
-  if (trace.env.device == "cpu") return 0;
-  return simulator::step_interval(predicted, std::max(trace.overhead.clean_spread, run.spread));
-}
-
-Nanoseconds prediction_interval(const Trace& trace, const Verification& v) {
-  return std::max(prediction_interval(trace, v.predicted.step, v.planned),
-                  prediction_interval(trace, v.predicted.step, v.reference));
-}
-
 std::string verification_json(const Trace& trace, const Verification& v) {
   Json json = {{"schema", "stowage-verify/1"}};
   report::add_step(trace, json);
-  json.update({{"passed", v.passed()},
-               {"failures", v.failures},
-               {"bitwise", v.difference.bitwise},
-               {"max_abs_diff", number(v.difference.max_abs_diff)},
-               {"first_difference", v.difference.first},
-               {"compared_tensors", v.difference.tensors},
-               {"compared_by_digest", v.difference.by_digest},
-               {"differing_tensors", v.difference.differing},
-               {"steps", v.compared_steps},
-               {"quick_steps", v.quick},
-               {"reference", reference_json(v)},
-               {"micro_batches", v.micro_batches.empty() ? Json(nullptr) : Json(v.micro_batches)},
-               {"plain_max_abs_diff",
-                v.beside_plain ? number(v.beside_plain->max_abs_diff) : Json(nullptr)},
-               {"planned", run_json(v.planned)},
-               {"measured", run_json(v.planned)},
-               {"predicted", predicted_json(v.predicted)},
-               {"caching_allocator", caching_allocator_json(v.caching_reserved)},
-               {"error", error_figures(v.planned, v.predicted, prediction_interval(trace, v))},
-               {"files", {{"plan", v.plan_file}, {"trace", v.trace_file}}}});
+  json.update(
+      {{"passed", v.passed()},
+       {"failures", v.failures},
+       {"bitwise", v.difference.bitwise},
+       {"max_abs_diff", number(v.difference.max_abs_diff)},
+       {"first_difference", v.difference.first},
+       {"compared_tensors", v.difference.tensors},
+       {"compared_by_digest", v.difference.by_digest},
+       {"differing_tensors", v.difference.differing},
+       {"steps", v.compared_steps},
+       {"quick_steps", v.quick},
+       {"reference", reference_json(v)},
+       {"micro_batches", v.micro_batches.empty() ? Json(nullptr) : Json(v.micro_batches)},
+       {"plain_max_abs_diff",
+        v.beside_plain ? number(v.beside_plain->max_abs_diff) : Json(nullptr)},
+       {"planned", run_json(v.planned)},
+       {"measured", run_json(v.planned)},
+       {"predicted", predicted_json(v.predicted)},
+       {"caching_allocator", caching_allocator_json(v.caching_reserved)},
+       {"error", error_figures(v.planned, v.predicted,
+                               simulator::step_interval(trace, v.predicted.step, v.spread()))},
+       {"files", {{"plan", v.plan_file}, {"trace", v.trace_file}}}});
   return dump(json);
 }
 

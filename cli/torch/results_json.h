@@ -1,6 +1,7 @@
 // What runs report, as JSON: between our own processes and to the user.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,13 +53,9 @@ struct Verification {
   bool quick = false;                 // of few steps
   std::vector<std::string> failures;  // one line for each demand that is not met
   [[nodiscard]] bool passed() const { return failures.empty(); }
+  // The wider one of both runs.
+  [[nodiscard]] Ppm spread() const { return std::max(planned.spread, reference.spread); }
 };
-
-// What a prediction is given or taken that these runs are compared with (step_interval()): by the
-// widest spread, of the recording and theirs. Of the CPU device 0: its times are not judged.
-[[nodiscard]] Nanoseconds prediction_interval(const Trace& trace, Nanoseconds predicted,
-                                              const MeasuredRun& run);
-[[nodiscard]] Nanoseconds prediction_interval(const Trace& trace, const Verification& v);
 
 // `stowage verify --json`, and what `demo-report` reads.
 [[nodiscard]] std::string verification_json(const Trace& trace, const Verification& verification);

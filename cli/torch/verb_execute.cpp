@@ -11,6 +11,7 @@
 #include "cli/torch/step_progress.h"
 #include "cli/torch/torch_verbs.h"
 #include "report/words.h"
+#include "simulator/machine/step_interval.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
 
@@ -35,7 +36,7 @@ std::string execute_text(const PlanInputs& inputs, const MeasuredRun& run,
   text += "  step time   " + format_time(run.step_ns) + ", predicted " +
           format_time(predicted.step) +
           ratio_text(run.step_ns, predicted.step,
-                     prediction_interval(*inputs.trace, predicted.step, run)) +
+                     simulator::step_interval(*inputs.trace, predicted.step, run.spread)) +
           "\n";
   text += "  stall       " + format_time(run.stall_ns) + ", predicted " +
           format_time(predicted.stall) + "\n";

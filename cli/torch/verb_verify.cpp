@@ -20,6 +20,7 @@
 #include "executor/attribution_spec.h"
 #include "executor/tensor_dump.h"
 #include "report/words.h"
+#include "simulator/machine/step_interval.h"
 #include "simulator/plan/plan_json.h"
 #include "simulator/step/unroll.h"
 #include "traces/size_text.h"
@@ -98,7 +99,8 @@ std::string verify_text(const Verification& v, const Trace& trace) {
   text += counters_text(v.planned, v.predicted, v.caching_reserved);
   text += "  step time   " + format_time(v.planned.step_ns) + ", predicted " +
           format_time(v.predicted.step) +
-          ratio_text(v.planned.step_ns, v.predicted.step, prediction_interval(trace, v)) +
+          ratio_text(v.planned.step_ns, v.predicted.step,
+                     simulator::step_interval(trace, v.predicted.step, v.spread())) +
           (has_times(v.reference) ? beside_reference(v, format_time(v.reference.step_ns)) : "") +
           "\n";
   if (v.quick) text += "              (a quick look: times of few steps)\n";

@@ -1,4 +1,4 @@
-// What a predicted step time is given or taken.
+// What a predicted step time is given or taken (docs/decisions/0043).
 #pragma once
 
 #include <algorithm>
@@ -8,18 +8,15 @@
 
 namespace stowage::simulator {
 
-// Half the width of its interval: 2 % of it, or twice `spread` where that is more: the distance of
-// the quartiles of equal steps, of their median (Overhead::clean_spread; where a plan is measured
-// also that of these steps).
-[[nodiscard]] constexpr Nanoseconds step_interval(Nanoseconds step, Ppm spread) {
-  constexpr Ppm kLeast = kPpm / 50;
-  return static_cast<Nanoseconds>(Wide{step} * std::max(kLeast, 2 * spread) / kPpm);
-}
-
-// Of a step that was predicted by this recording; 0 on the CPU device, whose times nobody judges.
-[[nodiscard]] inline Nanoseconds step_interval(const Trace& recording, Nanoseconds step) {
+// Half the width of the interval of a step that was predicted by this recording: 2 % of it, or
+// twice the spread where that is more, of the recording's clean steps or `measured`, of the steps
+// that it is compared with. 0 on the CPU device, whose times nobody judges.
+[[nodiscard]] inline Nanoseconds step_interval(const Trace& recording, Nanoseconds step,
+                                               Ppm measured = 0) {
   if (recording.env.device == "cpu") return 0;
-  return step_interval(step, recording.overhead.clean_spread);
+  constexpr Ppm kLeast = kPpm / 50;
+  const Ppm spread = std::max(recording.overhead.clean_spread, measured);
+  return static_cast<Nanoseconds>(Wide{step} * std::max(kLeast, 2 * spread) / kPpm);
 }
 
 }  // namespace stowage::simulator

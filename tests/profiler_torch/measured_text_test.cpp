@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/torch/results_json.h"
+#include "simulator/machine/step_interval.h"
 
 namespace stowage::cli {
 namespace {
@@ -44,15 +45,15 @@ TEST(MeasuredText, AnIntervalIsOfTheWidestSpread) {
   trace.env.device = "cuda";
   Verification v;
   v.predicted.step = 1'000'000;
-  EXPECT_EQ(prediction_interval(trace, v), 20'000);
+  EXPECT_EQ(simulator::step_interval(trace, v.predicted.step, v.spread()), 20'000);
   v.planned.spread = 15'000;
-  EXPECT_EQ(prediction_interval(trace, v), 30'000);
+  EXPECT_EQ(simulator::step_interval(trace, v.predicted.step, v.spread()), 30'000);
   v.reference.spread = 20'000;
-  EXPECT_EQ(prediction_interval(trace, v), 40'000);
+  EXPECT_EQ(simulator::step_interval(trace, v.predicted.step, v.spread()), 40'000);
   trace.overhead.clean_spread = 25'000;
-  EXPECT_EQ(prediction_interval(trace, v), 50'000);
+  EXPECT_EQ(simulator::step_interval(trace, v.predicted.step, v.spread()), 50'000);
   trace.env.device = "cpu";
-  EXPECT_EQ(prediction_interval(trace, v), 0);
+  EXPECT_EQ(simulator::step_interval(trace, v.predicted.step, v.spread()), 0);
 }
 
 }  // namespace
