@@ -4,9 +4,7 @@
 #include <c10/util/Exception.h>
 #include <torch/headeronly/version.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
 #include <new>
 #include <utility>
 #include <vector>
@@ -24,17 +22,6 @@
 namespace stowage::cli {
 
 namespace {
-
-// By bytes; fp32 of none.
-c10::ScalarType most_common_dtype(const std::vector<executor::NamedTensor>& parameters) {
-  std::map<c10::ScalarType, std::size_t> bytes;
-  for (const executor::NamedTensor& each : parameters) {
-    bytes[each.tensor.scalar_type()] += each.tensor.nbytes();
-  }
-  const auto most = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == bytes.end() ? c10::ScalarType::Float : most->first;
-}
 
 // Of the step, as far as all ranks have the same.
 std::string step_text(const RunRequest& request) {
@@ -156,7 +143,7 @@ profiler::StepFunctions Session::functions() {
   functions.casts_parameters = !executor::recorded_text(request_.autocast).empty();
   if (step_->host_updater() && !request_.optimizer.in_backward &&
       !request_.optimizer.keeps_gradients) {
-    functions.updates = {request_.optimizer, most_common_dtype(step_->parameters())};
+    functions.updates = profiler::host_update_kind(request_.optimizer, step_->parameters());
   }
   return functions;
 }

@@ -170,8 +170,9 @@ Result<Calibration> calibrate(executor::Device& device, const CalibrationOptions
     measure_issue_costs(device, arena->data(), options.largest, result);
     measure_stream_gaps(device, arena->data(), result);
   }
-  measure_host_updates(device, options.updates, memory, arena->data(), 2 * options.largest,
-                       options.repetitions, result);
+  Status updates = measure_host_updates(device, options.updates, memory, arena->data(),
+                                        2 * options.largest, options.repetitions, result);
+  if (!updates) return std::move(updates).error();
   link.run(options.repetitions / 2);
   link.write(result);
   device.synchronize();

@@ -81,6 +81,21 @@ TEST(Calibrate, MeasuresTheHostsUpdatesOfARunThatHasSome) {
   EXPECT_EQ(hand_device().memory().requested, before);
 }
 
+TEST(Calibrate, TheHostsUpdatesAreThoseOfTheModelsLargeParameters) {
+  const auto of = [](std::int64_t elements, at::ScalarType dtype) {
+    return executor::NamedTensor{"p", at::empty({elements}, dtype)};
+  };
+  const executor::OptimizerSpec adamw(executor::OptimizerKind::adamw);
+  const HostUpdateKind kind =
+      host_update_kind(adamw, {of(10, at::kFloat), of(60, at::kBFloat16), of(10, at::kFloat),
+                               of(70, at::kBFloat16), of(10, at::kFloat)});
+  EXPECT_EQ(kind.optimizer, adamw);
+  EXPECT_EQ(kind.dtype, at::kBFloat16);
+  EXPECT_EQ(kind.elements, 60);  // 30 are in smaller ones, 70 in larger ones
+  EXPECT_EQ(host_update_kind(adamw, {}).elements, 0);
+  EXPECT_EQ(host_update_kind(adamw, {of(7, at::kDouble)}).elements, 7);
+}
+
 TEST(Calibrate, ADisturbedMeasurementIsNotBelieved) {
   // 40 ns of beginning and end, 10 copies of 100 ns each.
   EXPECT_EQ(time_of_one_copy(1040, 2040, 10), 100);
