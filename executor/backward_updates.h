@@ -1,8 +1,9 @@
 // BackwardUpdates: updates each parameter in backward, as soon as its gradient is there, and drops
-// the gradient, so that few of them are there at once. What a step computes is the same bit by bit
-// as with all updates behind backward: autograd adds to a leaf's gradient once all that it needs
-// the leaf for is done. A saved tensor that is used behind the update of what it lies in is noticed
-// by its version.
+// the gradient, so that few of them are there at once. Where a plan does an update elsewhere
+// (StepDriver::updates_elsewhere()) it is left out, and the gradient is the plan's to drop. What a
+// step computes is the same bit by bit as with all updates behind backward: autograd adds to a
+// leaf's gradient once all that it needs the leaf for is done. A saved tensor that is used behind
+// the update of what it lies in is noticed by its version.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -50,7 +51,8 @@ class BackwardUpdates {
 
   struct Parameter {
     NamedTensor named;
-    bool is_updated = false;  // in this step
+    bool is_updated = false;    // in this step
+    bool is_elsewhere = false;  // by its plan
   };
   Optimizer& optimizer_;
   std::vector<Parameter> parameters_;

@@ -36,14 +36,24 @@ void HostUpdateThread::until_done(std::unique_lock<std::mutex>& lock, std::uint6
 
 void HostUpdateThread::wait(std::uint64_t number) {
   std::unique_lock lock(mutex_);
-  until_done(lock, number);
+  if (done_ < number) {
+    lock.unlock();
+    device_.stand_still([&] {
+      std::unique_lock waiting(mutex_);
+      until_done(waiting, number);
+    });
+    lock.lock();
+  }
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
 void HostUpdateThread::wait_for_all() {
-  std::unique_lock lock(mutex_);
-  until_done(lock, submitted_);
-  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  std::uint64_t all = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    all = submitted_;
+  }
+  wait(all);
 }
 
 void HostUpdateThread::drop() noexcept {

@@ -30,6 +30,7 @@ class HostUpdateThread {
   std::uint64_t submit(CopyTicket gradient, std::function<void()> update);
   // Until update `number` and all before it are done. Number 0 is always done. Rethrows, once, the
   // first exception that an update has thrown; the others behind that one are left out until then.
+  // A stall of the device (Device::stand_still()).
   void wait(std::uint64_t number);
   void wait_for_all();
   // The same, and what was thrown is dropped: behind an exception of the step.

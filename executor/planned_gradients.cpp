@@ -47,7 +47,7 @@ Result<PlannedGradients> PlannedGradients::create(Device& device, const Trace& t
           "recording"};
     }
     const auto number = static_cast<std::size_t>(row - rows.begin());
-    gradients.push_back({storages[number].tensors, tenant.bytes});
+    gradients.push_back({storages[number].tensors, tenant.bytes, !tenant.previous.valid()});
     for (const NamedTensor& each : gradients.back().parameters) {
       if (!each.tensor.grad().defined() || !is_away(each.tensor.grad())) continue;
       return Error{ErrorCode::bad_input,
@@ -97,6 +97,29 @@ PlannedGradients::AtHome PlannedGradients::at_home(StayId stay) const {
   }
   TORCH_CHECK(false, "stowage: the gradient of ", gradients_[index].parameters.front().name,
               " was exchanged before the host could update with it");
+}
+
+Bytes PlannedGradients::end() {
+  const Bytes stored = StorageHolder::end();
+  drop_ended();
+  return stored;
+}
+
+Bytes PlannedGradients::abort() {
+  const Bytes stored = StorageHolder::abort();
+  drop_ended();
+  return stored;
+}
+
+void PlannedGradients::drop_ended() {
+  for (std::size_t i = 0; i < gradients_.size(); ++i) {
+    const at::Tensor bound = streamed().bound(i);
+    if (!gradients_[i].ends_with_step || !bound.defined()) continue;
+    for (const NamedTensor& each : gradients_[i].parameters) {
+      if (each.tensor.grad().is_same(bound)) each.tensor.mutable_grad().reset();
+    }
+    streamed().unbind(i);
+  }
 }
 
 void PlannedGradients::drop_stale() {

@@ -3,7 +3,9 @@
 // is what the parameter's grad() is by then. Its eviction takes the memory of the storage, whoever
 // holds that too.
 //
-// Between steps grad() is there, without memory. What else than this step's plan left there (an
+// Between steps grad() is there, without memory; one of an update in backward that the host does
+// (no Tenant::previous) goes at the step's end, as without a plan it goes behind its update. What
+// else than this step's plan left there (an
 // earlier step, materialise()) goes home ahead of a step, unless somebody else holds it.
 #pragma once
 
@@ -43,6 +45,9 @@ class PlannedGradients final : public StorageHolder {
     CopyTicket store;
   };
   [[nodiscard]] AtHome at_home(StayId stay) const;
+  // As StorageHolder has them.
+  Bytes end();
+  Bytes abort();
   void leave_plan() override { materialise(); }
   // Those that their parameters still have, as StorageHolder has it; the others are given up.
   void materialise();
@@ -53,10 +58,12 @@ class PlannedGradients final : public StorageHolder {
   struct Gradient {
     std::vector<NamedTensor> parameters;  // of one storage: one of them has it
     Bytes bytes = 0;
+    bool ends_with_step = false;
   };
 
   // The gradient that is there now; null: none of that size. `parameter`: whose it is.
   [[nodiscard]] const at::Tensor* find(std::size_t index, const NamedTensor** parameter) const;
+  void drop_ended();
   // Gives up what no parameter has any more.
   void drop_stale();
 

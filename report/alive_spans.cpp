@@ -110,7 +110,8 @@ void AliveSpans::add_storages(const Trace& trace, const simulator::Schedule& sch
   }
   std::vector<std::uint8_t> streams(trace.storages.size(), 0);
   for (const simulator::Tenant& tenant : schedule.tenants) {
-    if (tenant.has_own_home) streams[tenant.at_begin().index()] = 1;
+    const StorageId at_begin = tenant.at_begin();
+    if (tenant.has_own_home && at_begin.valid()) streams[at_begin.index()] = 1;
   }
   for (std::size_t s = 0; s < trace.storages.size(); ++s) {
     if (trace.storages.device[s] != 0 || streams[s] != 0) continue;

@@ -141,8 +141,7 @@ profiler::StepFunctions Session::functions() {
   functions.make_state = [this] { static_cast<void>(step_->state_maker()(step_->parameters())); };
   functions.gradients_last = !request_.optimizer.in_backward;
   functions.casts_parameters = !executor::recorded_text(request_.autocast).empty();
-  if (step_->host_updater() && !request_.optimizer.in_backward &&
-      !request_.optimizer.keeps_gradients) {
+  if (step_->host_updater() && !request_.optimizer.keeps_gradients) {
     functions.updates = profiler::host_update_kind(request_.optimizer, step_->parameters());
   }
   return functions;

@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -135,6 +136,12 @@ void CpuDevice::wait_blocking(CopyTicket ticket) {
 
 void CpuDevice::wait_elsewhere(CopyTicket ticket) {
   static_cast<void>(lane(ticket.lane).wait(ticket.number));
+}
+
+void CpuDevice::stand_still(const std::function<void()>& wait) {
+  const auto begin = std::chrono::steady_clock::now();
+  wait();
+  stall_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
 }
 
 void CpuDevice::synchronize() {

@@ -62,6 +62,7 @@ class CpuDevice final : public Device {
   void fill_on_compute(void* destination, std::byte value, Bytes bytes) override;
   void wait_blocking(CopyTicket ticket) override;
   void wait_elsewhere(CopyTicket ticket) override;
+  void stand_still(const std::function<void()>& wait) override;
   void synchronize_compute() override {}  // whatever was issued is done
   void synchronize() override;
   void time_stalls(bool /*timed*/) override {}

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -177,6 +178,9 @@ class Device {
   virtual void wait_blocking(CopyTicket ticket) = 0;
   // Some other thread than those of the step waits until the copy is done; no stall. Thread-safe.
   virtual void wait_elsewhere(CopyTicket ticket) = 0;
+  // Runs `wait`, in which the CPU waits for what is no copy, so that compute may come to stand
+  // still: how long it does is a stall. Throws what `wait` throws.
+  virtual void stand_still(const std::function<void()>& wait) = 0;
   // The CPU waits for the compute issued so far, and not for copies on lanes.
   virtual void synchronize_compute() = 0;
   // The CPU waits for everything.
@@ -185,8 +189,8 @@ class Device {
   // takes a GPU's compute 3.5 us longer, so steps are timed without. The CPU device always counts
   // them.
   virtual void time_stalls(bool timed) = 0;
-  // Nanoseconds that wait() and wait_blocking() stood still since the last call of reset_peak().
-  // On a GPU known after synchronize() only.
+  // Nanoseconds that wait(), wait_blocking() and stand_still() stood still since the last call of
+  // reset_peak(). On a GPU known after synchronize() only.
   [[nodiscard]] virtual Nanoseconds stall_ns() const = 0;
   // What the user should know of this device: memory that could not be pinned, ..
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "simulator/schedule/departures.h"
+#include "simulator/schedule/tenant_kind.h"
 
 namespace stowage::simulator {
 namespace {
@@ -25,11 +26,12 @@ class Builder {
     out_.bytes = trace_.storages.bytes;
     for (const Tenant& tenant : schedule_.tenants) {
       if (!tenant.has_own_home) continue;
-      if (!tenant.previous.valid()) {
+      if (!tenant.kind->is_made_anew) {
         out_.adopted.push_back(tenant.storage.value);
         continue;
       }
-      at_home_[tenant.previous.index()] = at_home_[tenant.storage.index()] = true;
+      at_home_[tenant.storage.index()] = true;
+      if (tenant.previous.valid()) at_home_[tenant.previous.index()] = true;
     }
     for (std::size_t i = 0; i < schedule_.stays.size(); ++i) {
       const Stay& stay = schedule_.stays[i];

@@ -10,8 +10,9 @@
 // k-th of a size in order of rows with the k-th in order of allocation. In the very first period
 // they are not there yet. What cannot be paired, or is left behind by a plan in another form, is
 // kept periodic all the same: made ahead of the period that frees it, freed at the end of the
-// period that made it. A gradient that is at home between steps (Tenant::previous) is no such pair:
-// nothing is there to free, and the period gives up what it made.
+// period that made it. What is at home between steps and made anew in each (a gradient, with its
+// Tenant::previous) is no such pair: nothing is there to free, and the period gives up what it
+// made.
 #pragma once
 
 #include <cstdint>

@@ -93,6 +93,7 @@ class StructureCheck {
         trace_(step.trace()),
         s_(schedule),
         hazards_(hazards),
+        updates_(host_updates(step.trace(), schedule)),
         takes_(step.trace().storages.size(), false) {}
 
   void run() {
@@ -140,23 +141,30 @@ class StructureCheck {
     if (tenant.bytes != storage_bytes) {
       report(name(id) + " has another size than its storage", id);
     }
-    if (tenant.previous.valid()) return check_made_anew(id);
+    if (tenant.kind->is_made_anew) return check_made_anew(id);
     if (trace_.storages.device[s] != 0 || trace_.storages.alloc_event[s].valid() ||
         trace_.storages.free_event[s].valid()) {
       report(name(id) + " is not on the training device all through the recorded step", id);
     }
   }
 
-  // Freed ahead of it is what it takes the place of, as large; then it comes and lasts.
+  // Freed ahead of it is what it takes the place of, as large; then it comes and lasts. Or the step
+  // has no other of its parameter, and the host updates with it.
   void check_made_anew(TenantId id) {
     const Tenant& tenant = s_.tenants[id.index()];
     const Storages& storages = trace_.storages;
     const std::size_t s = tenant.storage.index();
-    const std::size_t previous = tenant.previous.index();
     const EventId made = storages.alloc_event[s];
+    const bool lasts = storages.device[s] == 0 && made.valid() && !storages.free_event[s].valid();
+    if (!tenant.previous.valid()) {
+      if (!lasts || !is_updated_with(id) || has_others(tenant.storage)) {
+        report(name(id) + " takes the place of none", id);
+      }
+      return;
+    }
+    const std::size_t previous = tenant.previous.index();
     const EventId freed = storages.free_event[previous];
-    if (storages.device[s] != 0 || storages.device[previous] != 0 || !made.valid() ||
-        storages.free_event[s].valid() || storages.alloc_event[previous].valid() ||
+    if (!lasts || storages.device[previous] != 0 || storages.alloc_event[previous].valid() ||
         !freed.valid() || freed > made || storages.bytes[previous] != storages.bytes[s]) {
       report(name(id) + " is not made in the place of one that the step frees", id);
     }
@@ -167,9 +175,25 @@ class StructureCheck {
     }
   }
 
+  [[nodiscard]] bool is_updated_with(TenantId gradient) const {
+    return std::any_of(updates_.begin(), updates_.end(),
+                       [&](const HostUpdate& update) { return update.gradient == gradient; });
+  }
+  // Other storages of its class are its parameter's.
+  [[nodiscard]] bool has_others(StorageId storage) const {
+    const Storages& storages = trace_.storages;
+    for (std::size_t s = 0; s < storages.size(); ++s) {
+      if (s != storage.index() && storages.parameter[s] == storages.parameter[storage.index()] &&
+          storages.storage_class[s] == storages.storage_class[storage.index()]) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   // Of what is made anew in each step: first the made stay, once, then the others.
   void check_begin(TenantId id) {
-    if (!s_.tenants[id.index()].previous.valid()) return;
+    if (!s_.tenants[id.index()].kind->is_made_anew) return;
     std::int32_t made = -1;  // row of its evict
     int made_stays = 0;
     for (const StayId stay : index_.stays_of(id)) {
@@ -275,11 +299,11 @@ class StructureCheck {
   // What is updated at home is so once, with all of its state.
   void check_updates() {
     std::vector<int> updated(s_.tenants.size());
-    for (const HostUpdate& update : host_updates(trace_, s_)) {
+    for (const HostUpdate& update : updates_) {
       const Tenant& gradient = s_.tenants[update.gradient.index()];
       const StorageId parameter = trace_.storages.parameter[gradient.storage.index()];
       const std::int32_t store = index_.row_of(update.stay, Action::store);
-      if (!gradient.previous.valid() || store < 0 ||
+      if (!gradient.kind->is_made_anew || store < 0 ||
           index_.row_of(update.stay, Action::update) < store) {
         report(name(update.stay) + " is no gradient that is stored ahead of the update",
                update.gradient);
@@ -326,7 +350,7 @@ class StructureCheck {
     if (stay.is_left_out) return check_left_out(id);
     if (stay.is_made && stay.wraps) report(name(id) + " is made and wraps", stay.tenant);
     const Tenant& tenant = s_.tenants[stay.tenant.index()];
-    if (stay.is_made && tenant.has_own_home && !tenant.previous.valid()) {
+    if (stay.is_made && tenant.has_own_home && !tenant.kind->is_made_anew) {
       report(name(id) + " is made, but its home has the bytes", stay.tenant);
     }
     bool complete = true;
@@ -391,6 +415,7 @@ class StructureCheck {
   const Trace& trace_;
   const Schedule& s_;
   std::vector<Hazard>& hazards_;
+  const std::vector<HostUpdate> updates_;
   std::vector<bool> takes_;  // by storage: some tenant takes its place
 };
 

@@ -151,9 +151,10 @@ class EvictPass {
 
   void add_buffers() {
     for (const Tenant& tenant : tenants_) {
-      if (!tenant.has_own_home) continue;
+      const StorageId at_begin = tenant.at_begin();
+      if (!tenant.has_own_home || !at_begin.valid()) continue;
       delta_.front() -= tenant.bytes;
-      const EventId free = trace_.storages.free_event[tenant.at_begin().index()];
+      const EventId free = trace_.storages.free_event[at_begin.index()];
       if (free.valid()) delta_[free.index()] += tenant.bytes;
     }
     for (const PlacedStay& stay : stays_) {

@@ -50,8 +50,7 @@ class Maker {
     order_visits();
     out_.tenants.reserve(spans_.size());
     for (const auto& [storage, spans] : spans_) {
-      const StorageId previous = index_.model_state_uses().previous_of(storage);
-      previous.valid() ? add_stays_anew(storage, previous, spans) : add_stays(storage, spans);
+      kind_.is_made_anew ? add_stays_anew(storage, spans) : add_stays(storage, spans);
     }
     return std::move(out_);
   }
@@ -212,9 +211,10 @@ class Maker {
   }
 
   // Made in the first span, away behind each.
-  void add_stays_anew(StorageId storage, StorageId previous, const std::vector<Span>& spans) {
+  void add_stays_anew(StorageId storage, const std::vector<Span>& spans) {
     const TenantId tenant(out_.tenants.size());
     const Bytes bytes = trace_.storages.bytes[storage.index()];
+    const StorageId previous = index_.model_state_uses().previous_of(storage);
     out_.tenants.push_back({&kind_, storage, 0, bytes, 0, true, {}, previous});
     for (const Span& span : spans) {
       PlacedStay stay;

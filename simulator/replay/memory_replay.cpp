@@ -96,7 +96,7 @@ class Walk {
     }
     // What has a home of its own is on the device in its stays only.
     for (const Tenant& tenant : schedule_.tenants) {
-      if (!tenant.has_own_home) continue;
+      if (!tenant.has_own_home || !tenant.at_begin().valid()) continue;
       const std::size_t s = tenant.at_begin().index();
       at_begin_ -= counting_.storage_bytes[s];
       const EventId free = trace_.storages.free_event[s];

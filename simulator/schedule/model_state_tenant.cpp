@@ -40,21 +40,20 @@ void check_older(const ScheduleIndex& index, TenantId id, const ReportFlaw& repo
 void check_gradient(const ScheduleIndex& index, TenantId id, const ReportFlaw& report) {
   check_state(index, id, report);
   const StorageId previous = index.schedule().tenants[id.index()].previous;
-  const std::string name = label(index.trace(), index.schedule(), id);
-  if (!previous.valid()) return report(name + " takes the place of none", {});
-  if (index.step().model_state_uses().touches_of(previous).empty()) return;
-  report(name + " takes the place of one that the step uses", {});
+  if (!previous.valid() || index.step().model_state_uses().touches_of(previous).empty()) return;
+  report(label(index.trace(), index.schedule(), id) + " takes the place of one that the step uses",
+         {});
 }
 
 }  // namespace
 
-const TenantKind kParameter{"parameter",    false,           place_of_state,
+const TenantKind kParameter{"parameter",    false,           false,      place_of_state,
                             layer_of_state, list_state_uses, check_older};
 
-const TenantKind kOptimizerState{"optimizer state", false,           place_of_state,
+const TenantKind kOptimizerState{"optimizer state", false,           false,      place_of_state,
                                  layer_of_state,    list_state_uses, check_older};
 
-const TenantKind kGradient{"gradient",     false,           place_of_state,
+const TenantKind kGradient{"gradient",     false,           true,          place_of_state,
                            layer_of_state, list_state_uses, check_gradient};
 
 }  // namespace stowage::simulator

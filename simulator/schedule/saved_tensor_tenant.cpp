@@ -134,7 +134,7 @@ void check_saved(const ScheduleIndex& index, TenantId tenant, const ReportFlaw& 
 
 }  // namespace
 
-const TenantKind kSavedTensor{"saved tensor",  true,       place_of_saved, layer_of_saved,
+const TenantKind kSavedTensor{"saved tensor",  true,       false, place_of_saved, layer_of_saved,
                               list_saved_uses, check_saved};
 
 Place store_place(const Trace& trace, std::span<const SavedId> saved) {

@@ -1,6 +1,12 @@
 #include "simulator/schedule/schedule.h"
 
+#include "simulator/schedule/tenant_kind.h"
+
 namespace stowage::simulator {
+
+StorageId Tenant::at_begin() const {
+  return kind->is_made_anew ? previous : storage;
+}
 
 const char* name_of(Action value) {
   switch (value) {

@@ -50,12 +50,12 @@ struct Tenant {
   // moves, whoever holds it: it is on the device in its stays alone. Else the slot is the tenant's
   // from its first store to its last stay's end.
   // Such a storage existed before the step and outlives it, or it is made anew in each step
-  // (`previous`): then its first stay is the made one, whose bytes the home has from then on, and
-  // none of its stays goes over the step's end.
+  // (TenantKind::is_made_anew).
   bool has_own_home = false;
   std::vector<SavedId> saved;  // the saved tensors that it serves, in pack order
   // Of what is made anew in each step: the storage that the step before left and this one frees,
-  // ahead of that. It is at home: its memory is not on the device at any time.
+  // ahead of that. It is at home: its memory is not on the device at any time. None for a gradient
+  // of an update in backward that the host does: it goes behind that, and no step leaves one.
   StorageId previous{};
   // A parameter that the host updates, or a piece of its state, which is on the device at no time:
   // its home has other bytes behind the update (Action::update of its gradient), and no stay is
@@ -63,8 +63,8 @@ struct Tenant {
   bool is_updated_at_home = false;
 
   // Which storage of the recorded step has its bytes at the step's begin, where it has a home of
-  // its own.
-  [[nodiscard]] StorageId at_begin() const { return previous.valid() ? previous : storage; }
+  // its own; none: it has none there.
+  [[nodiscard]] StorageId at_begin() const;
   bool operator==(const Tenant&) const = default;
 };
 

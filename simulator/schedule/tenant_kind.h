@@ -27,6 +27,10 @@ struct TenantKind {
   // The bytes at home are those of the first store, whatever is written to the storage later: what
   // a saved tensor is. Else a write behind the store is lost.
   bool is_snapshot;
+  // Of what has a home of its own: each step makes it, in its first stay, the made one, whose bytes
+  // the home has from then on; none of its stays goes over the step's end. Else the storage existed
+  // before the step and outlives it.
+  bool is_made_anew;
   // Where in the model it belongs: a site, a layer's path; for people.
   std::string (*place)(const Trace& trace, const Tenant& tenant);
   LayerId (*layer)(const Trace& trace, const Tenant& tenant);

@@ -21,6 +21,18 @@ struct Update {
   }
 };
 
+// The last event of the update: where a gradient ends right behind it, that is the update's, too.
+EventId last_of(const Trace& trace, const Update& update) {
+  const EventId next(update.end.value + 1);
+  if (next.index() >= trace.events.size() || trace.events.kind[next.index()] != EventKind::free) {
+    return update.end;
+  }
+  const StorageId freed(trace.events.ref[next.index()]);
+  const bool is_gradient = trace.storages.storage_class[freed.index()] == StorageClass::gradient &&
+                           trace.storages.parameter[freed.index()] == update.parameter;
+  return is_gradient ? next : update.end;
+}
+
 // In order of events.
 std::vector<Update> updates_of(const Events& events) {
   std::vector<Update> updates;
@@ -78,8 +90,9 @@ class Reasons {
       return "stays: its optimizer's arithmetic is Python's";
     }
     if (!update.end.valid()) return "stays: the recording does not say when its update ends";
-    if (phase_at(update.begin) != PhaseKind::optimizer) {
-      return "stays: its update is in backward already";
+    const PhaseKind phase = phase_at(update.begin);
+    if (phase != PhaseKind::optimizer && phase != PhaseKind::backward) {
+      return "stays: its update is neither behind backward nor in it";
     }
     const ModelStateUses& uses = index_.model_state_uses();
     if (const std::string& why = uses.reason_to_stay(update.parameter); !why.empty()) return why;
@@ -97,7 +110,12 @@ class Reasons {
           !storages.alloc_event[s].valid() && storages.free_event[s].valid();
       if (is_gradient && is_of_step_before) continue;
       gradients += is_gradient ? 1 : 0;
-      if (const std::string& why = uses.reason_to_stay(storage); !why.empty()) {
+      const bool goes_with_it = phase == PhaseKind::backward && uses.is_only_freed(storage);
+      if (goes_with_it && !is_freed_behind(update, storage)) {
+        return "stays: its gradient is not freed right behind its update";
+      }
+      const std::string& why = uses.reason_to_stay(storage);
+      if (!goes_with_it && !why.empty()) {
         return (is_gradient ? "stays: of its gradient, " : "stays: of its state, ") +
                why.substr(std::string("stays: ").size());
       }
@@ -112,6 +130,11 @@ class Reasons {
       }
     }
     return gradients == 1 ? "" : "stays: the recording does not say which gradient is its own";
+  }
+
+  [[nodiscard]] bool is_freed_behind(const Update& update, StorageId gradient) const {
+    const EventId last = last_of(trace_, update);
+    return last != update.end && trace_.storages.free_event[gradient.index()] == last;
   }
 
   [[nodiscard]] bool is_its_own_only(const Update& update, StorageId storage) const {
@@ -215,7 +238,7 @@ StepTemplate leave_out_updates(const Trace& trace, const std::vector<StorageId>&
     if (std::find(parameters.begin(), parameters.end(), update.parameter) == parameters.end()) {
       continue;
     }
-    out.replacements.push_back({update.begin, EventId(update.end.value + 1), {}});
+    out.replacements.push_back({update.begin, EventId(last_of(trace, update).value + 1), {}});
   }
   return out;
 }

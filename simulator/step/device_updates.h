@@ -28,7 +28,8 @@ class DeviceUpdates {
   // Empty where the host can do the update of that parameter, else "stays: ..": the optimizer is
   // Python's (kPythonOptimizer); the parameter, its
   // gradient or a piece of its state cannot leave (ModelStateUses); it has no update, several, or
-  // one outside of the optimizer's phase; the update uses, makes or frees what is not its own, or
+  // one that is neither behind backward nor in it; one in backward does not end with its gradient;
+  // the update uses, makes or frees what is not its own, or
   // has packs in it; the step uses the parameter or its gradient behind it, its state elsewhere,
   // or the parameter for nothing else.
   [[nodiscard]] const std::string& reason_to_stay(StorageId parameter) const;
@@ -42,7 +43,8 @@ class DeviceUpdates {
 [[nodiscard]] std::vector<StorageId> host_updates(const Trace& recording,
                                                   const std::vector<bool>& wanted);
 
-// Puts nothing in the place of these parameters' updates. Precondition: the host can do them.
+// Puts nothing in the place of these parameters' updates, nor of the end of a gradient right behind
+// one: it lives on. Precondition: the host can do them.
 [[nodiscard]] StepTemplate leave_out_updates(const Trace& trace,
                                              const std::vector<StorageId>& parameters);
 

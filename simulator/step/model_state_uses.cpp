@@ -22,6 +22,7 @@ class Collector {
     reasons_.resize(static_cast<std::size_t>(rows));
     updates_.resize(static_cast<std::size_t>(rows));
     previous_.resize(static_cast<std::size_t>(rows));
+    is_only_freed_.resize(static_cast<std::size_t>(rows));
     reasons_.front() = "stays: it is no parameter, no optimizer state and no gradient";
   }
 
@@ -48,6 +49,7 @@ class Collector {
   std::vector<std::vector<ModelStateTouch>> touches() && { return std::move(touches_); }
   std::vector<std::string> reasons() && { return std::move(reasons_); }
   std::vector<StorageId> previous() && { return std::move(previous_); }
+  std::vector<bool> only_freed() && { return std::move(is_only_freed_); }
 
  private:
   struct Update {
@@ -270,7 +272,6 @@ class Collector {
       return storages.free_event[s].valid() ? "stays: the step before made it"
                                             : "stays: it is kept from step to step";
     }
-    if (storages.free_event[s].valid()) return "stays: it is freed in the step";
     if (storages.bytes[s] == 0) return "stays: it has no bytes";
     if (!storages.parameter[s].valid()) {
       return "stays: the recording does not say whose gradient it is";
@@ -278,12 +279,16 @@ class Collector {
     if (!has_accumulated_.contains(storage)) {
       return "stays: the recording does not say when it has accumulated";
     }
+    const bool is_freed = storages.free_event[s].valid();
+    is_only_freed_[row_of(storage)] = is_freed && gradients_.at(storages.parameter[s]).size() == 1;
+    if (is_freed) return "stays: it is freed in the step";
     StorageId previous;
     for (const StorageId other : gradients_.at(storages.parameter[s])) {
       if (other == storage) continue;
       if (previous.valid()) return "stays: its parameter has several gradients";
       previous = other;
     }
+    if (!previous.valid() && is_updated_on_host(storages.parameter[s])) return {};
     const std::size_t p = previous.valid() ? previous.index() : s;
     const EventId freed = storages.free_event[p];
     if (!previous.valid() || storages.device[p] != 0 || storages.alloc_event[p].valid() ||
@@ -297,6 +302,12 @@ class Collector {
     return {};
   }
 
+  [[nodiscard]] bool is_updated_on_host(StorageId parameter) const {
+    const std::vector<StorageId>& all = index_.step().host_updates();
+    return !all.empty() &&
+           std::find(all.begin(), all.end(), index_.step().origin(parameter).row) != all.end();
+  }
+
   const StepIndex& index_;
   const Trace& trace_;
   std::vector<PhaseId> phase_of_;  // by event
@@ -305,6 +316,7 @@ class Collector {
   std::vector<std::vector<ModelStateTouch>> touches_;
   std::vector<std::string> reasons_;
   std::vector<StorageId> previous_;
+  std::vector<bool> is_only_freed_;
   std::map<StorageId, std::vector<StorageId>> gradients_;  // by parameter
   std::vector<EventId> accumulations_;
   std::set<StorageId> has_accumulated_;
@@ -319,6 +331,7 @@ ModelStateUses::ModelStateUses(const StepIndex& index) {
   touches_ = std::move(collector).touches();
   reasons_ = std::move(collector).reasons();
   previous_ = std::move(collector).previous();
+  is_only_freed_ = std::move(collector).only_freed();
 }
 
 }  // namespace stowage::simulator

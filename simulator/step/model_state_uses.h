@@ -49,12 +49,20 @@ class ModelStateUses {
   // state: not older than the step or freed in it, written elsewhere than between its parameter's
   // parameter_update events. Of gradients: not made in the step or freed in it, not in the place of
   // one as large of the same parameter that the step frees ahead of that and does not use, saved,
-  // without a report that it was added to.
+  // without a report that it was added to. One that is its parameter's only one can where the host
+  // updates that.
   [[nodiscard]] const std::string& reason_to_stay(StorageId storage) const {
     return reasons_[row_of(storage)];
   }
 
-  // Of a gradient that can leave: the storage that the step before left and this one frees.
+  // Of a gradient that stays: it is its parameter's only one, and but for its end in the step it
+  // could leave, for the host to update with it.
+  [[nodiscard]] bool is_only_freed(StorageId gradient) const {
+    return is_only_freed_[row_of(gradient)];
+  }
+
+  // Of a gradient that can leave: the storage that the step before left and this one frees; none
+  // where its parameter has no other.
   [[nodiscard]] StorageId previous_of(StorageId gradient) const {
     return previous_[row_of(gradient)];
   }
@@ -69,6 +77,7 @@ class ModelStateUses {
   std::vector<std::vector<ModelStateTouch>> touches_;
   std::vector<std::string> reasons_;
   std::vector<StorageId> previous_;
+  std::vector<bool> is_only_freed_;
 };
 
 }  // namespace stowage::simulator

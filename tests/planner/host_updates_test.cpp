@@ -46,6 +46,7 @@ testing::RandomTraceOptions step_options(std::uint64_t seed) {
   options.parameters = true;
   options.several_weights = seed % 3 == 0;
   options.device_times = seed % 4 == 0;
+  options.updates_in_backward = seed % 5 == 2;
   return options;
 }
 

@@ -180,6 +180,7 @@ class RandomRules {
     options.several_weights = random_() % 3 == 0;
     options.device_times = random_() % 4 == 0;
     options.setup = random_() % 4 == 0;
+    options.updates_in_backward = seed % 5 == 2;
     Trace trace = testing::random_trace(seed, options);
     if (random_() % 2 == 0) {
       trace.calibration.host_update_ns_per_gib = Nanoseconds{1'000'000'000} >> (random_() % 8);

@@ -73,6 +73,7 @@ class ForwardingDevice : public executor::Device {
   }
   void wait_blocking(executor::CopyTicket ticket) override { to_.wait_blocking(ticket); }
   void wait_elsewhere(executor::CopyTicket ticket) override { to_.wait_elsewhere(ticket); }
+  void stand_still(const std::function<void()>& wait) override { to_.stand_still(wait); }
   void synchronize_compute() override { to_.synchronize_compute(); }
   void synchronize() override { to_.synchronize(); }
   void time_stalls(bool timed) override { to_.time_stalls(timed); }

@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <future>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "cli/torch/session.h"
+#include "executor/host_update_thread.h"
 #include "executor/planned_step.h"
 #include "simulator/lowering/lowering.h"
 #include "simulator/replay/replay.h"
@@ -17,6 +21,8 @@
 #include "simulator/step/device_updates.h"
 #include "simulator/step/plan_structure.h"
 #include "simulator/step/unroll.h"
+#include "tests/profiler_torch/forwarding_device.h"
+#include "tests/profiler_torch/hand_step.h"
 #include "tests/profiler_torch/test_device.h"
 #include "tests/profiler_torch/twin_sessions.h"
 #include "tests/support/or_throw.h"
@@ -213,6 +219,34 @@ TEST(HostUpdatesThatDoNotGoAsPlanned, AreRefusedByNameAndFollowedByCleanSteps) {
   }
 }
 
+// Whoever waits for an update stands still: the update here goes on when somebody does.
+TEST(WaitsForHostUpdates, AreStallsOfTheDevice) {
+  class Device final : public testing::ForwardingDevice {
+   public:
+    using ForwardingDevice::ForwardingDevice;
+    void stand_still(const std::function<void()>& wait) override {
+      ++times;
+      go_on.set_value();
+      ForwardingDevice::stand_still(wait);
+    }
+    int times = 0;
+    std::promise<void> go_on;
+  };
+  Device device(testing::hand_device());
+  device.reset_peak();
+  executor::HostUpdateThread thread(device);
+  std::uint64_t number = 0;
+  number = thread.submit({}, [&] { device.go_on.get_future().wait(); });
+  thread.wait(number);
+  EXPECT_EQ(device.times, 1);
+  thread.wait(number);  // done long ago
+  thread.wait_for_all();
+  EXPECT_EQ(device.times, 1);
+  if (testing::test_device_name() == "cpu") {
+    EXPECT_GT(device.stall_ns(), 0);
+  }
+}
+
 // What the host updates is drawn parameter by parameter, and what else moves with it: saved
 // tensors, shards and their modes, streaming state, gradients, a budget, planned memory or not.
 class RandomHostUpdates {
@@ -328,13 +362,15 @@ TEST_P(RandomHostUpdatePlans, AreThoseOfTheStepWithoutAPlan) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, RandomHostUpdatePlans,
-    ::testing::Values(Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
-                      Case{"mlp:layers=3,width=24", "sgd:master=fp32,momentum=0.9", "bf16"},
-                      Case{"gpt2:layers=2,width=64,seq=32,vocab=128",
-                           "sgd:weight_decay=0.01,momentum=0.9,nesterov=true", "fp32"},
-                      Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adam", "fp32"},
-                      Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64", "adamw",
-                           "fp32"}));
+    ::testing::Values(
+        Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
+        Case{"mlp:layers=3,width=24", "sgd:master=fp32,momentum=0.9", "bf16"},
+        Case{"gpt2:layers=2,width=64,seq=32,vocab=128",
+             "sgd:weight_decay=0.01,momentum=0.9,nesterov=true", "fp32"},
+        Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adam", "fp32"},
+        Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adamw:update=backward", "fp32"},
+        Case{"mlp:layers=3,width=24", "sgd:momentum=0.9,update=backward", "fp32"},
+        Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64", "adamw", "fp32"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Models, HostUpdates,
@@ -347,6 +383,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"mlp:layers=2,width=32", "adamw", "bf16"},
         Case{"mlp:layers=2,width=32", "adamw:master=fp32", "bf16"},
         Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adamw", "fp32"},
+        Case{"mlp:layers=2,width=32", "sgd:update=backward", "fp32"},
+        Case{"gpt2:layers=2,width=64,seq=32,vocab=128", "adamw:update=backward", "fp32"},
+        Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64",
+             "adamw:master=fp32,update=backward", "bf16"},
         Case{"llama3-8b:layers=2,width=128,heads=4,seq=16,vocab=64", "adamw:master=fp32", "bf16"}));
 
 }  // namespace

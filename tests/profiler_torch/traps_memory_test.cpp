@@ -218,6 +218,7 @@ class WatchedDevice final : public executor::Device {
   }
   void wait_blocking(CopyTicket ticket) override { device_.wait_blocking(ticket); }
   void wait_elsewhere(CopyTicket ticket) override { device_.wait_elsewhere(ticket); }
+  void stand_still(const std::function<void()>& wait) override { device_.stand_still(wait); }
   void synchronize() override { device_.synchronize(); }
   void time_stalls(bool timed) override { device_.time_stalls(timed); }
   Nanoseconds stall_ns() const override { return device_.stall_ns(); }

@@ -368,8 +368,6 @@ TEST(Gradients, AreRefusedWhereTheyAreNotMadeInThePlaceOfOne) {
     EXPECT_NE(texts.find(wanted), std::string::npos) << wanted << " in " << texts;
   };
   has(refusal([](Schedule& s) { s.tenants[0].previous = {}; }),
-      "gradient 0 (M) is not on the training device all through the recorded step");
-  has(refusal([](Schedule& s) { s.tenants[0].previous = {}; }),
       "gradient 0 (M) takes the place of none");
   has(refusal([](Schedule& s) { s.tenants[0].previous = TwoGradients::kOldW; }),
       "gradient 0 (M) is not made in the place of one that the step frees");

@@ -63,6 +63,7 @@ class HostUpdateCase {
     options.ops = ops > 0 ? ops : static_cast<int>(4 + seed % 14);
     options.parameters = true;
     options.several_weights = seed % 3 == 0;
+    options.updates_in_backward = seed % 5 == 2;
     options.device_times = seed % 2 == 1;
     Trace trace = testing::random_trace(seed, options);
     if (seed % 4 == 0) return trace;
@@ -90,6 +91,7 @@ class HostUpdateCase {
 
 TEST(HostUpdateOracle, NoHazards) {
   std::size_t updates = 0;
+  std::size_t in_backward = 0;
   int steps = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     const HostUpdateCase c(seed);
@@ -98,9 +100,11 @@ TEST(HostUpdateOracle, NoHazards) {
     ASSERT_EQ(host_updates(c.trace(), c.schedule()).size(), c.updates()) << "seed " << seed;
     steps += c.updates() > 0 ? 1 : 0;
     updates += c.updates();
+    in_backward += seed % 5 == 2 ? c.updates() : 0;
   }
   EXPECT_GT(steps, 400);
   EXPECT_GT(updates, 800U);
+  EXPECT_GT(in_backward, 100U);
 }
 
 TEST(HostUpdateOracle, MemoryEqualsTheLiveSetAtEveryEvent) {

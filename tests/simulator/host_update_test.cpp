@@ -68,6 +68,40 @@ Trace two_parameters(bool uses_behind = false) {
   return t.finish();
 }
 
+// The same with each update in backward, as soon as the gradient is there, which goes behind it;
+// `between`: in the step before something else happens there.
+Trace two_in_backward(bool between = false) {
+  MicroTrace t;
+  const StorageId w = t.existing(kW);
+  const StorageId v = t.existing(kV);
+  t.state_of(w, kW);
+  for (const auto& [name, parameter] : {std::pair{"L", w}, std::pair{"M", v}}) {
+    t.begin_layer(name);
+    t.begin_op();
+    t.read(parameter);
+    t.run(kForward).end_op();
+    t.end_layer(name);
+  }
+  t.backward();
+  for (const auto& [name, parameter] : {std::pair{"M", v}, std::pair{"L", w}}) {
+    t.begin_layer_backward(name);
+    t.begin_op();
+    t.read(parameter);
+    const StorageId gradient = t.make_gradient(parameter);
+    t.run(kBackward).end_op();
+    t.accumulate(parameter);
+    t.update(parameter, 100);
+    if (between) {
+      t.begin_op();
+      t.read(gradient);
+      t.run(10).end_op();
+    }
+    t.free(gradient);
+    t.end_layer_backward(name);
+  }
+  return t.finish();
+}
+
 Plan on_host(const std::string& layer = "*") {
   Plan plan;
   plan.optimizer = {{layer, StatePlace::host}};
@@ -184,6 +218,57 @@ TEST(HostUpdate, TakesWhatIsMeasuredAloneAndBesideCopies) {
   // v's 4.1 ms: 2.475712 alone until w's store at 10 ms, then 1.048576 beside it at half the
   // speed, then what is left.
   EXPECT_EQ(detail.host_updates[0].end, 7'000'000 + kV + 4'100'000 + kW / 2);
+}
+
+// The step without its updates is the one that has them behind backward, without those: gradients
+// live on, and no step before has left any.
+TEST(HostUpdate, OfUpdatesInBackwardTakesTheirGradients) {
+  const Trace trace = two_in_backward();
+  const Applied applied(trace, on_host());
+  EXPECT_TRUE(applied.notes.empty());
+  const Trace& left = applied.index.trace();
+  EXPECT_EQ(count(left, EventKind::parameter_update_begin), 0u);
+  EXPECT_EQ(count(left, EventKind::free), 0u);
+  ASSERT_EQ(host_updates(left, applied.schedule).size(), 2u);
+  for (const Tenant& tenant : applied.schedule.tenants) {
+    EXPECT_FALSE(tenant.previous.valid());
+    EXPECT_EQ(tenant.at_begin(), tenant.kind == &kGradient ? StorageId() : tenant.storage);
+  }
+  const Trace behind = two_parameters();
+  const Applied there(behind, on_host());
+  ReplayDetail detail;
+  ReplayDetail detail_there;
+  const ReplayResult result = replay(applied.index, applied.schedule, &detail);
+  const ReplayResult result_there = replay(there.index, there.schedule, &detail_there);
+  ASSERT_EQ(detail.host_updates.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(detail.host_updates[i].start, detail_there.host_updates[i].start);
+    EXPECT_EQ(detail.host_updates[i].end, detail_there.host_updates[i].end);
+  }
+  EXPECT_EQ(result.step_ns, result_there.step_ns);
+  // w with its gradient, and v's until its store is done.
+  EXPECT_EQ(result.peak_requested, 2 * kW + kV);
+  EXPECT_EQ(result_there.peak_requested, 2 * kW + kV);
+  EXPECT_EQ(applied.schedule.host_bytes, there.schedule.host_bytes);
+}
+
+// M's is updated on the device in backward, and its gradient is gone behind that as recorded.
+TEST(HostUpdate, OfSomeUpdatesInBackwardLeavesTheOthers) {
+  const Trace trace = two_in_backward();
+  const Applied applied(trace, on_host("L"));
+  EXPECT_TRUE(applied.notes.empty());
+  EXPECT_EQ(host_updates(applied.index.trace(), applied.schedule).size(), 1u);
+  EXPECT_EQ(count(applied.index.trace(), EventKind::parameter_update_begin), 1u);
+  EXPECT_EQ(count(applied.index.trace(), EventKind::free), 1u);
+}
+
+TEST(HostUpdate, InBackwardStaysWhereItsGradientDoesNotEndWithIt) {
+  const Trace trace = two_in_backward(/*between=*/true);
+  const Applied applied(trace, on_host());
+  ASSERT_EQ(applied.notes.size(), 2u);
+  EXPECT_EQ(applied.notes[0],
+            "its update stays: its gradient is not freed right behind its update");
+  EXPECT_TRUE(host_updates(applied.index.trace(), applied.schedule).empty());
 }
 
 TEST(HostUpdate, OfOneLayerLeavesTheOtherAsItWas) {

@@ -94,7 +94,7 @@ class HazardOracle {
     tenants_.resize(now_->schedule.tenants.size());
     for (std::size_t t = 0; t < tenants_.size(); ++t) {
       const Tenant& tenant = now_->schedule.tenants[t];
-      if (!tenant.has_own_home || tenant.previous.valid()) continue;
+      if (!tenant.has_own_home || tenant.kind->is_made_anew) continue;
       tenants_[t].at_home = 0;
       tenants_[t].filled = ++fills_;
       access(compute_ = add({compute_}), {'h', 0, 0}, slot_of(tenant), Does::write, fills_);
@@ -201,7 +201,7 @@ class HazardOracle {
       of(id).stay = id;
     }
     for (std::size_t t = 0; t < tenants_.size(); ++t) {  // every period fills a shared home anew
-      const bool is_made_anew = plan().tenants[t].previous.valid();
+      const bool is_made_anew = plan().tenants[t].kind->is_made_anew;
       if (plan().tenants[t].has_own_home && !is_made_anew) continue;
       tenants_[t].at_home = -1;
       tenants_[t].store = 0;

@@ -45,7 +45,7 @@ class MemoryOracle {
   [[nodiscard]] bool storage_lives(std::size_t s, Moment m) const {
     for (const auto& tenant : s_.tenants) {
       if (!tenant.has_own_home) continue;
-      const bool is_made = tenant.previous.valid();
+      const bool is_made = tenant.kind->is_made_anew;
       if (is_made && tenant.previous == StorageId(s)) return false;  // at home, as all that follow
       if (!is_made && tenant.storage == StorageId(s)) return false;
     }

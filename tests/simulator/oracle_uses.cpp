@@ -24,7 +24,7 @@ class UseFinder {
         const int event = trace_.saved.event[s].value;
         if (packs && !tenant.kind->is_snapshot) out_.push_back({TenantId(t), {}, event, event});
       }
-      if (tenant.previous.valid()) add_making(TenantId(t));
+      if (tenant.kind->is_made_anew) add_making(TenantId(t));
     }
     return std::move(out_);
   }

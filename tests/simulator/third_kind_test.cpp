@@ -59,8 +59,9 @@ void check_gradient(const ScheduleIndex& index, TenantId tenant, const ReportFla
   if (!starts_made) report("a gradient does not begin with the op that makes it", {});
 }
 
-const TenantKind kGradient{"gradient",         false,         place_of_gradient, layer_of_gradient,
-                           list_gradient_uses, check_gradient};
+const TenantKind kGradient{
+    "gradient",         false,         false, place_of_gradient, layer_of_gradient,
+    list_gradient_uses, check_gradient};
 
 // Away between any two ops that use it, if that takes no longer than from anchor to anchor.
 Result<Movement> gradients(const StepIndex& index, const Decisions& /*decisions*/,

@@ -146,7 +146,9 @@ class RandomTrace {
     if (!options_.parameters || gradients_.chance(15)) return left;
     for (const StorageId parameter : parameters_) {
       if (!gradients_.chance(75)) continue;
-      if (options_.setup || gradients_.chance(92)) left.push_back(t_.gradient_before(parameter));
+      if (!options_.updates_in_backward && (options_.setup || gradients_.chance(92))) {
+        left.push_back(t_.gradient_before(parameter));
+      }
       if (options_.setup || gradients_.chance(95)) gradients_of_.push_back({parameter, {}, false});
     }
     return left;
@@ -160,6 +162,7 @@ class RandomTrace {
     make(each);
   }
   void make(Gradient& each) {
+    if (each.made.valid() && options_.updates_in_backward) return;
     if (each.made.valid()) {
       t_.write(each.made);
     } else {
@@ -172,7 +175,19 @@ class RandomTrace {
       if (!each.made.valid() || std::exchange(each.is_reported, true)) continue;
       if (!gradients_.chance(97)) continue;  // somebody else has its hook
       t_.accumulate(each.parameter);
+      if (options_.updates_in_backward) update_in_backward(each);
     }
+  }
+  void update_in_backward(const Gradient& of) {
+    if (!gradients_.chance(90)) return;  // it goes on, as others do
+    t_.update(of.parameter, extra_.in(0, 80));
+    updated_.push_back(of.parameter);
+    if (gradients_.chance(5)) {
+      t_.begin_op();
+      t_.read(of.made);
+      t_.end_op();
+    }
+    if (gradients_.chance(95)) t_.free(of.made);
   }
   // What no op of backward made.
   void make_the_rest() {
@@ -417,6 +432,7 @@ class RandomTrace {
     t_.optimizer();
     look_at_gradients();
     for (const StorageId parameter : parameters_) {
+      if (std::find(updated_.begin(), updated_.end(), parameter) != updated_.end()) continue;
       if (options_.parameters && extra_.chance(70)) {
         look_at_state();
         t_.update(parameter, extra_.in(0, 80));
@@ -459,7 +475,8 @@ class RandomTrace {
   std::vector<StorageId> weights_;  // of blocks, in order
   std::vector<StorageId> states_;
   std::vector<Gradient> gradients_of_;
-  int blocks_ = 0;  // that forward used and backward did not yet
+  std::vector<StorageId> updated_;  // in backward
+  int blocks_ = 0;                  // that forward used and backward did not yet
   std::vector<Live> live_;
   std::vector<Saved> saved_;
   std::vector<Held> handed_out_;

@@ -46,6 +46,7 @@ class LateDevice final : public ForwardingDevice, private executor::AllocationLi
   void wait(executor::CopyTicket ticket) override;
   void wait_blocking(executor::CopyTicket ticket) override { wait(ticket); }
   void wait_elsewhere(executor::CopyTicket ticket) override { wait(ticket); }
+  void stand_still(const std::function<void()>& wait) override { wait(); }
   void copy_on_compute(void* destination, const void* source, Bytes bytes) override;
   void fill_on_compute(void* destination, std::byte value, Bytes bytes) override;
   void synchronize_compute() override;

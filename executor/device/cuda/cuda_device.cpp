@@ -422,6 +422,10 @@ void CudaDevice::wait_elsewhere(CopyTicket ticket) {
   lanes_.wait_elsewhere(ticket);
 }
 
+void CudaDevice::stand_still(const std::function<void()>& wait) {
+  lanes_.stand_still(wait, compute());
+}
+
 void CudaDevice::synchronize_compute() {
   check_cuda(cudaStreamSynchronize(compute()), "waiting for the compute stream");
 }

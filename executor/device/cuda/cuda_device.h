@@ -82,6 +82,7 @@ class CudaDevice final : public Device {
   void fill_on_compute(void* destination, std::byte value, Bytes bytes) override;
   void wait_blocking(CopyTicket ticket) override;
   void wait_elsewhere(CopyTicket ticket) override;
+  void stand_still(const std::function<void()>& wait) override;
   void synchronize_compute() override;
   void synchronize() override;
   void time_stalls(bool timed) override { lanes_.time_stalls(timed); }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "executor/device/cuda/cuda_check.h"
 #include "executor/device/needed_wait.h"
@@ -127,6 +128,22 @@ void CudaLanes::wait_elsewhere(CopyTicket ticket) {
     copied = pending_event(ticket);
   }
   if (copied != nullptr) check_cuda(cudaEventSynchronize(copied), "waiting for a copy");
+}
+
+void CudaLanes::stand_still(const std::function<void()>& wait, cudaStream_t compute) {
+  std::optional<Stall> stall;
+  {
+    const std::lock_guard lock(mutex_);
+    ++waits_;
+    if (timed_) {
+      tell_stalls();
+      stall = {timing_.take(), timing_.take()};
+      stalls_.push_back(*stall);
+      check_cuda(cudaEventRecord(stall->begin, compute), "timing a wait");
+    }
+  }
+  wait();
+  if (stall) check_cuda(cudaEventRecord(stall->end, compute), "timing a wait");
 }
 
 void CudaLanes::drained() {

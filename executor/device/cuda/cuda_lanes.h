@@ -54,6 +54,9 @@ class CudaLanes {
   // Another thread waits, and holds up nobody: the event may be given to a later copy meanwhile,
   // which it then waits for too.
   void wait_elsewhere(CopyTicket ticket);
+  // Runs `wait`, in which the CPU waits for what is no copy; how long compute has nothing to do
+  // meanwhile is a stall.
+  void stand_still(const std::function<void()>& wait, cudaStream_t compute);
   // Takes note that everything is done (the caller has synchronised the device): copies' events
   // become free, and the stalls until here can be told.
   void drained();
