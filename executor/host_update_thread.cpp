@@ -3,6 +3,7 @@
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 
+#include <chrono>
 #include <utility>
 
 #include "executor/device/host_work.h"
@@ -56,6 +57,11 @@ void HostUpdateThread::wait_for_all() {
   wait(all);
 }
 
+Nanoseconds HostUpdateThread::take_busy_ns() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(busy_ns_, 0);
+}
+
 void HostUpdateThread::drop() noexcept {
   std::unique_lock lock(mutex_);
   until_done(lock, submitted_);
@@ -75,9 +81,12 @@ void HostUpdateThread::run() {
     const bool is_wanted = thrown_ == nullptr;
     lock.unlock();
     std::exception_ptr thrown;
+    Nanoseconds busy = 0;
     try {
       device_.wait_elsewhere(job.gradient);
+      const auto begin = std::chrono::steady_clock::now();
       if (is_wanted) job.update();
+      busy = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
     } catch (...) {
       thrown = std::current_exception();
     }
@@ -85,6 +94,7 @@ void HostUpdateThread::run() {
     lock.lock();
     if (thrown && !thrown_) thrown_ = thrown;
     ++done_;
+    busy_ns_ += busy;
     done_signal_.notify_all();
   }
 }

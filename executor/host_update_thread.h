@@ -33,6 +33,8 @@ class HostUpdateThread {
   // A stall of the device (Device::stand_still()).
   void wait(std::uint64_t number);
   void wait_for_all();
+  // How long updates ran, without what they waited for, since the last call.
+  [[nodiscard]] Nanoseconds take_busy_ns();
   // The same, and what was thrown is dropped: behind an exception of the step.
   void drop() noexcept;
 
@@ -52,6 +54,7 @@ class HostUpdateThread {
   std::deque<Job> queue_;
   std::uint64_t submitted_ = 0;
   std::uint64_t done_ = 0;
+  Nanoseconds busy_ns_ = 0;
   std::exception_ptr thrown_;
   bool stopping_ = false;
   std::thread thread_;

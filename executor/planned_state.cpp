@@ -80,6 +80,7 @@ void PlannedStep::State::begin() {
   const TurnLine::Place place(line_, next_turn(), TurnLine::Failures::dropped);
   peaks_.begin();
   host_updates_.drop();
+  static_cast<void>(host_updates_.take_busy_ns());
   drop_all();
   bool was_active = false;
   {
@@ -159,6 +160,7 @@ Result<StepReport> PlannedStep::State::end() {
     run(AnchorKind::step_end, 0, Side::after);
   }
   host_updates_.wait_for_all();
+  report_.host_update_ns = host_updates_.take_busy_ns();
   report_.memory = peaks_.memory();
   finish(/*streamed_stays=*/report_.on_plan);
   // What was freed behind take_memory(), of a recording or by a program that let go late, is

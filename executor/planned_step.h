@@ -80,6 +80,7 @@ struct StepReport {
   Bytes loaded_bytes = 0;
   Bytes stored_bytes = 0;
   Bytes unplanned_stored_bytes = 0;
+  Nanoseconds host_update_ns = 0;  // in which the host was busy with updates
 };
 
 // Of planned memory, over all steps.

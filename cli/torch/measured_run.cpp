@@ -90,6 +90,7 @@ void summarize(MeasuredRun& run, const profiler::StepCourse& course) {
       std::min(std::size_t{profiler::StepCourse::kSteadyFrom}, run.steps.size() - 1);
   std::vector<Nanoseconds> times;
   std::vector<Nanoseconds> stalls;
+  std::vector<Nanoseconds> host_updates;
   for (std::size_t i = first; i < run.steps.size(); ++i) {
     const MeasuredStep& step = run.steps[i];
     if (i > first && step.peak_requested != run.peak_requested) run.peaks_constant = false;
@@ -101,12 +102,14 @@ void summarize(MeasuredRun& run, const profiler::StepCourse& course) {
     run.collectives = std::max(run.collectives, step.collectives);
     run.unplanned_stored_bytes = std::max(run.unplanned_stored_bytes, step.unplanned_stored_bytes);
     times.push_back(step.step_ns);
+    host_updates.push_back(step.host_update_ns);
     if (step.stall_ns >= 0) stalls.push_back(step.stall_ns);
   }
   const bool has_steady = run.steps.size() > std::size_t{profiler::StepCourse::kSteadyFrom};
   run.step_ns = has_steady ? course.step_ns() : median(times);
   run.spread = has_steady ? course.spread() : 0;
   run.stall_ns = median(stalls);
+  run.host_update_ns = median(host_updates);
 }
 
 // The loss.
@@ -151,6 +154,7 @@ Result<MeasuredRun> run_steps(Session& session, executor::PlannedStep* plan,
       run.loaded_bytes = report->loaded_bytes;
       run.stored_bytes = report->stored_bytes;
       measured.unplanned_stored_bytes = report->unplanned_stored_bytes;
+      measured.host_update_ns = report->host_update_ns;
       at_end = report->memory;
     }
     if (collectives) measured.collectives = *session.collectives() - *collectives;

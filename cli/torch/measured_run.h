@@ -24,6 +24,7 @@ struct MeasuredStep {
   Nanoseconds step_ns = 0;
   Nanoseconds stall_ns = -1;         // -1: not measured in this step
   Bytes unplanned_stored_bytes = 0;  // see StepReport
+  Nanoseconds host_update_ns = 0;    // likewise
   double loss = 0;
   std::int64_t collectives = -1;  // that this rank began; -1: there is one rank
 };
@@ -54,6 +55,7 @@ struct MeasuredRun {
   Nanoseconds step_ns = 0;
   Ppm spread = 0;  // of the steady steps whose time counts: profiler::spread_of()
   Nanoseconds stall_ns = 0;
+  Nanoseconds host_update_ns = 0;
   Bytes used_bytes = -1;       // Device::used_bytes() behind the last step
   bool peaks_constant = true;  // requested
   bool active_constant = true;

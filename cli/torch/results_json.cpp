@@ -59,6 +59,7 @@ Json step_json(const MeasuredStep& step) {
           {"step_ns", step.step_ns},
           {"stall_ns", bytes_or_null(step.stall_ns)},
           {"unplanned_stored_bytes", step.unplanned_stored_bytes},
+          {"host_update_ns", step.host_update_ns},
           {"loss", number(step.loss)}};
 }
 
@@ -113,6 +114,7 @@ Json run_json(const MeasuredRun& run) {
       {"step_ns", run.step_ns},
       {"step_spread", run.spread},
       {"stall_ns", run.stall_ns},
+      {"host_update_ns", run.host_update_ns},
       {"host_bytes", run.host_bytes},
       {"used_bytes", bytes_or_null(run.used_bytes)},
       {"driver_allocations_after_first_step",
@@ -237,6 +239,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
       step.stall_ns = or_minus_one(each.at("stall_ns"));
       // 0 in a reference that was kept before there was one.
       step.unplanned_stored_bytes = each.value("unplanned_stored_bytes", Bytes{0});
+      step.host_update_ns = each.value("host_update_ns", Nanoseconds{0});
       step.loss = each.at("loss").is_null() ? NAN : each.at("loss").get<double>();
       run.steps.push_back(step);
     }
@@ -249,6 +252,7 @@ Result<MeasuredRun> measured_run_from_json(const std::string& text) {
     json.at("step_ns").get_to(run.step_ns);
     run.spread = json.value("step_spread", Ppm{0});  // likewise
     json.at("stall_ns").get_to(run.stall_ns);
+    run.host_update_ns = json.value("host_update_ns", Nanoseconds{0});  // likewise
     json.at("host_bytes").get_to(run.host_bytes);
     // Not in a reference kept by an earlier version.
     run.used_bytes = or_minus_one(json.value("used_bytes", Json()));

@@ -95,6 +95,7 @@ TEST_P(HostUpdates, AreThoseOfTheStepWithoutAPlan) {
       ASSERT_EQ(result.error, "");
       EXPECT_TRUE(result.report.on_plan) << result.report.first_difference;
       EXPECT_EQ(result.report.unplanned_stored_bytes, 0);
+      EXPECT_GT(result.report.host_update_ns, 0);
       if (k >= 2) {
         EXPECT_EQ(result.peak, predicted.peak_requested) << "step " << k;
       }

@@ -151,11 +151,11 @@ struct RandomTraceOptions {
   Bytes unit = 4;             // sizes are up to 200 times this
   // More of them, used by layers, updated by an optimizer that says so; most have gradients.
   bool parameters = false;
-  // Of these, most are updated in backward, once their gradient is there, which mostly goes then.
-  bool updates_in_backward = false;
   // Layers with three weights each, some for forward only, the others used in backward one after
   // the other with anchors between; links whose rate falls with size.
   bool several_weights = false;
+  // Most parameters are updated in backward, once their gradient is there, which mostly goes then.
+  bool updates_in_backward = false;
 };
 Trace random_trace(std::uint64_t seed, const RandomTraceOptions& options = {});
 
