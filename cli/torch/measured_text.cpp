@@ -73,7 +73,7 @@ std::string parameters_text(const MeasuredRun& run) {
     text += ", and " + report::exact_bytes(run.unplanned_stored_bytes) + " stored beside the plan";
   }
   if (run.host_update_ns > 0) {
-    text += "; the host updated for " + report::format_time(run.host_update_ns);
+    text += "; the host updated for " + format_time(run.host_update_ns);
   }
   return text + "\n";
 }
