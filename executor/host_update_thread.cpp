@@ -36,15 +36,12 @@ void HostUpdateThread::until_done(std::unique_lock<std::mutex>& lock, std::uint6
 }
 
 void HostUpdateThread::wait(std::uint64_t number) {
-  std::unique_lock lock(mutex_);
-  if (done_ < number) {
-    lock.unlock();
-    device_.stand_still([&] {
-      std::unique_lock waiting(mutex_);
-      until_done(waiting, number);
-    });
-    lock.lock();
-  }
+  if (number == 0) return;
+  device_.stand_still([&] {
+    std::unique_lock lock(mutex_);
+    until_done(lock, number);
+  });
+  const std::lock_guard lock(mutex_);
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 

@@ -113,12 +113,9 @@ Bytes PlannedGradients::abort() {
 
 void PlannedGradients::drop_ended() {
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
-    const at::Tensor bound = streamed().bound(i);
-    if (!gradients_[i].ends_with_step || !bound.defined()) continue;
-    for (const NamedTensor& each : gradients_[i].parameters) {
-      if (each.tensor.grad().is_same(bound)) each.tensor.mutable_grad().reset();
-    }
-    streamed().unbind(i);
+    if (!gradients_[i].ends_with_step) continue;
+    for (const NamedTensor& each : gradients_[i].parameters) each.tensor.mutable_grad().reset();
+    if (streamed().bound(i).defined()) streamed().unbind(i);
   }
 }
 

@@ -45,9 +45,8 @@ class PlannedGradients final : public StorageHolder {
     CopyTicket store;
   };
   [[nodiscard]] AtHome at_home(StayId stay) const;
-  // As StorageHolder has them.
-  Bytes end();
-  Bytes abort();
+  Bytes end() override;
+  Bytes abort() override;
   void leave_plan() override { materialise(); }
   // Those that their parameters still have, as StorageHolder has it; the others are given up.
   void materialise();

@@ -198,7 +198,7 @@ void PlannedStep::State::finish(bool streamed_stays) {
   device_.end_setup();  // a run from a trace that was saved records nothing
   host_updates_.drop();
   drop_all();
-  const auto end_or_abort = [&](auto& holder) {
+  const auto end_or_abort = [&](StorageHolder& holder) {
     report_.unplanned_stored_bytes += streamed_stays ? holder.end() : holder.abort();
   };
   end_or_abort(parameters_);

@@ -56,7 +56,8 @@ class StepDriver {
   // there is no end.
   virtual void parameter_update(UpdateEvent event, const at::Tensor& parameter) = 0;
   // Whether this parameter's update is done elsewhere by the plan, so that the optimizer leaves it
-  // out (without the two events above).
+  // out (without the two events above). An update in backward then leaves the gradient where it is:
+  // the plan takes it, and drops it at the step's end.
   [[nodiscard]] virtual bool updates_elsewhere(const at::Tensor& /*parameter*/) { return false; }
   // In the place of all of them, when the step's gradients are of no use.
   virtual void skip_update() {}

@@ -42,9 +42,9 @@ class StorageHolder : public TenantHolder {
   void evict(StayId stay, StepReport& report) override;
   void leave_plan() override { materialise(); }
   // Behind the step's last instruction. Returns the bytes stored because they were dirty.
-  Bytes end() { return streamed_.hide(); }
+  virtual Bytes end() { return streamed_.hide(); }
   // Gives all up; returns the bytes stored because they were dirty. The device has been waited for.
-  Bytes abort() { return streamed_.give_up(); }
+  virtual Bytes abort() { return streamed_.give_up(); }
   void materialise() { streamed_.materialise(); }
 
   // Each as StreamedStorages::value() has it. The device has been waited for.

@@ -21,7 +21,8 @@
 // accumulate(), ahead of what end() does with them.
 //
 // With OptimizerSpec::in_backward each parameter is updated in the one accumulate(), and no
-// gradient is left.
+// gradient is left; what the host updates under a plan is done at the end of the plan's step, and
+// its gradient goes there.
 //
 // A step leaves behind parameters, gradients and optimizer state and nothing else: every temporary,
 // the root of backward included, is released inside. So from the third step on steps begin and end

@@ -243,7 +243,14 @@ class Pins::Maker {
   Status add_gradients() {
     if (plan_.gradients.empty()) return Unit{};
     const auto gradients = simulator::resolve_gradients(recording_, plan_.gradients);
-    if (!gradients) return gradients.error();
+    if (!gradients) {
+      // Those of updates in backward are there just where the host does these: they go with them.
+      const auto updated = simulator::unroll(recording_, pins_.structure_);
+      if (!updated || !simulator::resolve_gradients(updated->trace(), plan_.gradients)) {
+        return gradients.error();
+      }
+      return Unit{};
+    }
     const auto rules = first_rules(recording_, plan_.gradients, [&](simulator::GradientRule rule) {
       rule.place = simulator::GradientPlace::host;
       const auto named = simulator::resolve_gradients(recording_, {rule});

@@ -92,9 +92,7 @@ class Explainer {
     const simulator::HostUpdateTime& time = detail_.host_updates[number];
     row.is_update = true;
     row.storage = update->of;
-    const LayerId layer = trace_.storages.layer[update->of.index()];
-    row.site = "parameter of " + (layer.valid() ? trace_.string(trace_.layers.name[layer.index()])
-                                                : std::string("-"));
+    row.site = parameter_text(*update);
     row.bytes = update->bytes;
     row.ready = row.earliest = time.ready;
     row.copy_start = time.start;
@@ -118,14 +116,23 @@ class Explainer {
       row.why = Lateness::host_slow;
       row.why_text = took + ", from where its gradient has come";
     }
+    row.remedies.push_back(on_device(*update));
+  }
+
+  [[nodiscard]] Remedy on_device(const simulator::HostUpdate& update) const {
     Remedy device;
     device.kind = RemedyKind::update_on_device;
-    for (const TenantId each : update->state) {
+    for (const TenantId each : update.state) {
       device.bytes += schedule_.tenants[each.index()].bytes;
     }
-    device.text = "have the device update the " + row.site;
+    device.text = "have the device update the " + parameter_text(update);
     if (device.bytes > 0) device.text += " (" + format_bytes(device.bytes) + " of state)";
-    row.remedies.push_back(std::move(device));
+    return device;
+  }
+  [[nodiscard]] std::string parameter_text(const simulator::HostUpdate& update) const {
+    const LayerId layer = trace_.storages.layer[update.of.index()];
+    return "parameter of " +
+           (layer.valid() ? trace_.string(trace_.layers.name[layer.index()]) : std::string("-"));
   }
 
   void index_transfers() {
@@ -229,6 +236,12 @@ class Explainer {
       propose_earlier(row);
       propose_link(row);
     }
+    // What the host updates, and with what, leaves for that whatever else is said of it.
+    const TenantId tenant = schedule_.stays[row.stay.index()].tenant;
+    const auto update = std::find_if(updates_.begin(), updates_.end(), [&](const auto& each) {
+      return each.parameter == tenant || each.gradient == tenant;
+    });
+    if (update != updates_.end()) return row.remedies.push_back(on_device(*update));
     Remedy keep;
     keep.kind = RemedyKind::keep;
     keep.bytes = trace_.storages.bytes[row.storage.index()];

@@ -30,7 +30,7 @@ struct HostUpdateKind {
 // Fills in `host_update_ns`, `host_update_ns_per_gib` and `host_update_interference`; nothing where
 // the optimizer is none. Copies are between `device_memory` and `host`, `bytes` of each, half of
 // them each way. Of `samples` the median counts, of seven at the most. Takes some tenths of a
-// second and 1.3 GB of the host at most, which is pinned as a plan's is, uses nothing of the
+// second and 2.2 GB of the host at most, which is pinned as a plan's is, uses nothing of the
 // device's besides, and no parameter, state or count of the run's. Errors: Device::host_arena()'s.
 [[nodiscard]] Status measure_host_updates(executor::Device& device, const HostUpdateKind& kind,
                                           std::byte* device_memory, std::byte* host, Bytes bytes,

@@ -2,7 +2,8 @@
 // that streams has to be on the device for, and why some cannot stream.
 //
 // A gradient is two storages: what the step before left behind, which zero_grad frees, and what
-// this step makes. The one that is made can leave, the other one is then away as well.
+// this step makes. The one that is made can leave, the other one is then away as well. Where the
+// host does an update in backward there is the one alone.
 #pragma once
 
 #include <cstdint>

@@ -416,5 +416,41 @@ TEST(HostUpdatesInPlans, AreNotSpokenOfWhereThereAreNone) {
   EXPECT_EQ(answer_of(index, 100, false).allowed.text(), "");
 }
 
+// What a plan may say it may pin: gradients of updates in backward are there where the host does
+// these, for which they leave in any case. Where it does not there are none to speak of.
+TEST(HostUpdatePins, AboutGradientsOfUpdatesInBackwardGoWithTheUpdates) {
+  testing::MicroTrace t;
+  const StorageId w = t.existing(Bytes{1} << 20);
+  t.state_of(w, Bytes{1} << 20);
+  t.begin_layer("L");
+  t.begin_op();
+  t.read(w);
+  t.run(2'000'000).end_op();
+  t.end_layer("L");
+  t.backward();
+  t.begin_layer_backward("L");
+  t.begin_op();
+  t.read(w);
+  const StorageId gradient = t.make_gradient(w);
+  t.run(3'000'000).end_op();
+  t.accumulate(w);
+  t.update(w, 100);
+  t.free(gradient);
+  t.end_layer_backward("L");
+  const Trace trace = t.finish();
+  const StepIndex index(trace);
+  PlanRequest request;
+  request.budget = Bytes{3} << 20;
+  request.budget_on = simulator::PeakKind::requested;
+  request.pins.gradients = {{"*", simulator::GradientPlace::host}};
+  EXPECT_FALSE(make_plan(index, request).ok());
+  request.pins.optimizer = {{"*", StatePlace::host}};
+  const auto outcome = make_plan(index, request);
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+  EXPECT_GT(outcome->predicted.host_update_ns, 0);
+  request.pins.gradients = {{"M", simulator::GradientPlace::host}};
+  EXPECT_FALSE(make_plan(index, request).ok());
+}
+
 }  // namespace
 }  // namespace stowage::planner

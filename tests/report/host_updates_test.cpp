@@ -132,6 +132,20 @@ TEST(HostUpdateLane, AWaitForItIsOneForTheHost) {
   }));
 }
 
+// Weights and gradients leave for the update whatever else is said of them.
+TEST(HostUpdateLane, WhatLeavesForItIsNotToBeKept) {
+  const OnHost c;
+  int copies = 0;
+  for (const report::StallRow& row : c.stalls) {
+    if (row.is_update) continue;
+    ++copies;
+    for (const report::Remedy& each : row.remedies) EXPECT_NE(each.kind, RemedyKind::keep);
+    ASSERT_FALSE(row.remedies.empty());
+    EXPECT_EQ(row.remedies.back().kind, RemedyKind::update_on_device);
+  }
+  EXPECT_GT(copies, 0);
+}
+
 TEST(HostUpdateLane, IsInEveryExport) {
   const Trace trace = two_layers();
   const simulator::StepIndex recorded(trace);

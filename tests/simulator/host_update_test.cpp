@@ -334,6 +334,11 @@ TEST(HostUpdate, DamageIsSeen) {
   std::swap(early.instructions[row(early, Action::update, 0)],
             early.instructions[row(early, Action::store, 0)]);
   EXPECT_FALSE(find_hazards(applied.index, early).empty());
+  Schedule alone = applied.schedule;  // its gradient takes the place of none, and one is there
+  for (Tenant& tenant : alone.tenants) tenant.previous = {};
+  const std::vector<Hazard> found = find_hazards(applied.index, alone);
+  ASSERT_FALSE(found.empty());
+  EXPECT_NE(found.front().text.find("takes the place of none"), std::string::npos);
   Schedule unknown = applied.schedule;  // the parameter's tenant is none that is updated
   for (Tenant& tenant : unknown.tenants) {
     if (tenant.kind == &kParameter) tenant.is_updated_at_home = false;

@@ -138,12 +138,14 @@ void CudaLanes::stand_still(const std::function<void()>& wait, cudaStream_t comp
     if (timed_) {
       tell_stalls();
       stall = {timing_.take(), timing_.take()};
-      stalls_.push_back(*stall);
       check_cuda(cudaEventRecord(stall->begin, compute), "timing a wait");
     }
   }
   wait();
-  if (stall) check_cuda(cudaEventRecord(stall->end, compute), "timing a wait");
+  if (!stall) return;
+  const std::lock_guard lock(mutex_);
+  stalls_.push_back(*stall);
+  check_cuda(cudaEventRecord(stall->end, compute), "timing a wait");
 }
 
 void CudaLanes::drained() {
