@@ -12,7 +12,7 @@ namespace stowage::planner {
 namespace {
 
 constexpr std::int64_t kLookQuota = 48;   // evaluations that say what a mix is worth
-constexpr std::size_t kMostSearched = 8;  // of those that were looked at
+constexpr std::size_t kMostSearched = 4;  // of those that were looked at
 constexpr std::int64_t kFar = 8;          // of kParts, by which a first look is apart from the next
 
 bool is_among(const std::vector<StorageId>& all, StorageId one) {

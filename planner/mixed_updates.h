@@ -43,7 +43,7 @@ class MixedUpdates {
   // and less, of layers that take turns and of those whose gradients come first; from the best of
   // these to more and less of it. Each is searched from the host's choices for the layers that it
   // updates and the device's for the others. No plan is shorter than `least`, which ends it. Cost:
-  // kMostLooks structures, and some searches.
+  // kMostLooks structures, and eight searches.
   void solve(const Ends& ends, Nanoseconds least);
 
   static constexpr std::size_t kMostLooks = 24;
