@@ -5,8 +5,8 @@
 //
 // Between steps grad() is there, without memory; one of an update in backward that the host does
 // (no Tenant::previous) goes at the step's end, as without a plan it goes behind its update. What
-// else than this step's plan left there (an
-// earlier step, materialise()) goes home ahead of a step, unless somebody else holds it.
+// else than this step's plan left there (an earlier step, materialise()) goes home ahead of a step,
+// unless somebody else holds it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

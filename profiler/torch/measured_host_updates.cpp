@@ -18,7 +18,7 @@
 #include "executor/host_update_thread.h"
 #include "executor/optimizer.h"
 #include "profiler/torch/stopwatch.h"
-#include "simulator/schedule/schedule.h"
+#include "simulator/schedule/host_slots.h"
 
 namespace stowage::profiler {
 namespace {
@@ -47,9 +47,7 @@ class Homes {
  public:
   explicit Homes(executor::HostArena arena) : arena_(std::move(arena)) {}
   static Bytes bytes_of(std::int64_t elements, at::ScalarType dtype) {
-    const Bytes bytes = elements * static_cast<Bytes>(c10::elementSize(dtype));
-    return (bytes + simulator::kHostSlotAlignment - 1) / simulator::kHostSlotAlignment *
-           simulator::kHostSlotAlignment;
+    return simulator::slot_bytes(elements * static_cast<Bytes>(c10::elementSize(dtype)));
   }
   at::Tensor next(std::int64_t elements, at::ScalarType dtype) {
     STOWAGE_ASSERT(next_ + bytes_of(elements, dtype) <= arena_.bytes());

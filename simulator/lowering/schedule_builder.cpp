@@ -123,7 +123,7 @@ class ScheduleBuilder {
         continue;
       }
       tenant.host_offset = homes;
-      homes += (tenant.bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
+      homes += slot_bytes(tenant.bytes);
     }
     for (const PlacedStay& stay : stays_) {
       SlotRequest& slot = slots[stay.tenant.index()];

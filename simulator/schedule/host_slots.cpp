@@ -10,11 +10,12 @@
 #include "simulator/schedule/schedule.h"
 
 namespace stowage::simulator {
-namespace {
 
-Bytes aligned(Bytes bytes) {
+Bytes slot_bytes(Bytes bytes) {
   return (bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
 }
+
+namespace {
 
 // Free blocks of [0, end): by address to merge them, by size to find the best fit.
 class FreeBlocks {
@@ -98,9 +99,9 @@ ArenaLayout lay_out(const std::vector<SlotRequest>& requests) {
     while (!taken.empty() && taken.top().first < request.first) {
       const std::size_t done = taken.top().second;
       taken.pop();
-      blocks.give_back(layout.offset[done], aligned(requests[done].bytes));
+      blocks.give_back(layout.offset[done], slot_bytes(requests[done].bytes));
     }
-    layout.offset[i] = blocks.take(aligned(request.bytes));
+    layout.offset[i] = blocks.take(slot_bytes(request.bytes));
     taken.emplace(request.last, i);
   }
   layout.bytes = blocks.end();

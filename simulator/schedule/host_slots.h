@@ -14,6 +14,9 @@
 
 namespace stowage::simulator {
 
+// What a slot of so many bytes takes: the next multiple of kHostSlotAlignment.
+[[nodiscard]] Bytes slot_bytes(Bytes bytes);
+
 // Taken from `first` to `last`, both included, in positions of the schedule's own order.
 struct SlotRequest {
   Bytes bytes = 0;

@@ -26,12 +26,11 @@ class DeviceUpdates {
   // Parameters that the step updates, in order of rows.
   [[nodiscard]] std::vector<StorageId> parameters() const;
   // Empty where the host can do the update of that parameter, else "stays: ..": the optimizer is
-  // Python's (kPythonOptimizer); the parameter, its
-  // gradient or a piece of its state cannot leave (ModelStateUses); it has no update, several, or
-  // one that is neither behind backward nor in it; one in backward does not end with its gradient;
-  // the update uses, makes or frees what is not its own, or
-  // has packs in it; the step uses the parameter or its gradient behind it, its state elsewhere,
-  // or the parameter for nothing else.
+  // Python's (kPythonOptimizer); the parameter, its gradient or a piece of its state cannot leave
+  // (ModelStateUses); it has no update, several, or one that is neither behind backward nor in it;
+  // one in backward does not end with its gradient; the update uses, makes or frees what is not its
+  // own, or has packs in it; the step uses the parameter or its gradient behind it, its state
+  // elsewhere, or the parameter for nothing else.
   [[nodiscard]] const std::string& reason_to_stay(StorageId parameter) const;
 
  private:
